@@ -1,0 +1,76 @@
+"""Canonical JSON, digests and chance: one text per value, on every machine.
+
+Canonical = UTF-8, keys sorted, no blanks, Python's shortest float repr, no bare NaN or Infinity.
+Values keep their type: a tuple is ``{"tuple": [...]}``, ``1`` and ``1.0`` and ``true`` are three texts.
+Nothing here reads a clock or a random source: all chance is SHAKE-256 (FIPS 202) of named inputs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from typing import Any
+
+__all__ = ["chance", "digest", "dumps", "from_json", "plain", "to_json"]
+
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def dumps(obj: Any) -> bytes:
+    """The canonical bytes of a JSON object; ValueError for NaN and infinities, TypeError for foreign types."""
+    # surrogates (an undecodable file name in a reason) would not be UTF-8: they become escapes
+    text = _ENCODER.encode(obj)
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "backslashreplace").replace(b"\\ud", b"\\\\ud")
+
+
+def digest(obj: Any) -> str:
+    """SHA-256 of the canonical bytes, 64 hex characters."""
+    return hashlib.sha256(dumps(obj)).hexdigest()
+
+
+def plain(value: Any) -> Any:
+    """The Python value behind a numpy scalar; anything else is returned as it is."""
+    if type(value).__module__ == "numpy" and hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
+        return value.item()
+    return value
+
+
+def to_json(value: Any) -> Any:
+    """A parameter's value as JSON that ``from_json`` turns back into an equal value of the same type.
+
+    Values: None, bool, int, finite float, str, and tuples of these. TypeError for anything else.
+    """
+    value = plain(value)
+    if value is None or type(value) in (bool, int, str):
+        return value
+    if type(value) is float:
+        if not math.isfinite(value):
+            raise TypeError(f"{value!r} cannot be a parameter's value: it must be finite")
+        return value
+    if type(value) is tuple:
+        return {"tuple": [to_json(item) for item in value]}
+    raise TypeError(f"{value!r} ({type(value).__name__}) cannot be a parameter's value: use None, bool, int, "
+                    "float, str or a tuple of these")
+
+
+def from_json(obj: Any) -> Any:
+    """The inverse of :func:`to_json`."""
+    if type(obj) is dict:
+        items = obj.get("tuple")
+        if len(obj) != 1 or type(items) is not list:
+            raise TypeError(f"{obj!r} is not a parameter's value")
+        return tuple(from_json(item) for item in items)
+    return obj
+
+
+def chance(words: int, *key: Any) -> list[float]:
+    """``words`` numbers in [0, 1), a pure function of ``key`` (version, seed, n, purpose).
+
+    Each is the top 53 bits of an 8-byte big-endian word of SHAKE-256 over the canonical key.
+    """
+    stream = hashlib.shake_256(dumps(list(key))).digest(8 * words)
+    return [(int.from_bytes(stream[i : i + 8], "big") >> 11) * 2.0**-53 for i in range(0, 8 * words, 8)]

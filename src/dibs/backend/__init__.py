@@ -1,0 +1,1 @@
+"""Bytes under keys: the storage contract, its backends and the wrappers around them."""
