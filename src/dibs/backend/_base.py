@@ -8,6 +8,7 @@ staged once and then tried, so that a try that lands late is the same write and 
 
 from __future__ import annotations
 
+import builtins
 import enum
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
@@ -46,13 +47,14 @@ class Entry(NamedTuple):
 class Draft:
     """One staged write: the full bytes, waiting at a unique temporary. Belongs to the backend that made it."""
 
-    __slots__ = ("data", "durable", "size", "spent", "temp")
+    __slots__ = ("data", "durable", "owned", "size", "spent", "temp")
 
     def __init__(self, data: bytes | None, temp: str, size: int, durable: bool) -> None:
         self.data = data  # None where the bytes were streamed to the temporary
         self.temp = temp  # the temporary's name; unique over all machines
         self.size = size
         self.durable = durable
+        self.owned = False  # the claim is certainly ours though the bytes may not be there yet (mkdir won)
         self.spent = False  # the temporary is certainly gone (renamed into place or unlinked)
 
 
@@ -76,6 +78,9 @@ class Backend(ABC):
 
     traits: Traits
     root: Path | None = None  # the local folder behind the keys, where there is one
+
+    def prepare(self) -> None:  # noqa: B027 - a backend with nothing to make has nothing to do here
+        """Make what must exist before the first write; StoreError if that is not possible. Idempotent."""
 
     @abstractmethod
     def stage(self, data: bytes | Iterable[bytes], *, durable: bool = False) -> Draft:
@@ -124,7 +129,7 @@ class Backend(ABC):
         """
 
     @abstractmethod
-    def folders(self, prefix: str) -> list[str]:
+    def folders(self, prefix: str) -> builtins.list[str]:
         """The distinct next segments behind ``prefix`` that have keys below them, sorted."""
 
     @abstractmethod

@@ -1,0 +1,102 @@
+"""Temporaries: unique names over all machines, and a file written whole under one.
+
+``tmp/<host>-<boot>-<pid>-<16 hex of os.urandom>``: who left it, for whoever cleans up, and a part nobody
+else draws, not even a forked child or a process that seeded everything else.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from dibs.backend._fsync import sync_file
+from dibs.backend._names import TEMPS
+from dibs.backend._oserrors import store_error
+
+__all__ = ["TempNames", "write_whole"]
+
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+def _host() -> str:
+    name = os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")
+    return re.sub(r"[^a-z0-9]+", "-", name.lower())[:40].strip("-") or "host"
+
+
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
+    except OSError:
+        return "00000000"  # only a hint for cleaning up; the random part makes the name unique
+
+
+class TempNames:
+    """Names for temporaries of this process; notices a fork by the pid."""
+
+    def __init__(self) -> None:
+        self._machine = f"{TEMPS}{_host()}-{_boot()}"
+        self._head: tuple[int, str] = (0, "")
+
+    def new(self) -> str:
+        """A name below the store's root that nobody has drawn before."""
+        pid, head = self._head
+        if pid != os.getpid():
+            pid = os.getpid()
+            head = f"{self._machine}-{pid}-"
+            self._head = (pid, head)
+        return head + os.urandom(8).hex()
+
+
+def write_whole(path: str, data: bytes | Iterable[bytes], *, durable: bool) -> int:
+    """Make the file exclusively and write all of ``data``; the number of bytes written.
+
+    Nothing is left behind if that fails, whatever the reason. FileNotFoundError: no such folder. StoreError: the rest
+    that a file system can say, a full disk first of all. What ``data``'s own iteration raises passes unchanged.
+    """
+    try:
+        fd = os.open(path, _FLAGS, 0o666)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise store_error(error, "write to the store at", path) from error
+    try:
+        try:
+            size = _write_all(fd, path, data)
+            if durable:
+                _checked(path, sync_file, fd)
+        except BaseException:
+            with suppress(OSError):
+                os.close(fd)
+            raise
+        _checked(path, os.close, fd)  # NFS reports a full disk here
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(path)  # noqa: PTH108 - as in _folder
+        raise
+    return size
+
+
+def _write_all(fd: int, path: str, data: bytes | Iterable[bytes]) -> int:
+    if isinstance(data, bytes):
+        return _write_chunk(fd, path, data)
+    return sum(_write_chunk(fd, path, chunk) for chunk in data)
+
+
+def _write_chunk(fd: int, path: str, chunk: bytes) -> int:
+    try:
+        done = os.write(fd, chunk)
+        while done < len(chunk):
+            done += os.write(fd, memoryview(chunk)[done:])
+    except OSError as error:
+        raise store_error(error, "write to the store at", path) from error
+    return done
+
+
+def _checked(path: str, call: object, fd: int) -> None:
+    try:
+        call(fd)  # type: ignore[operator]
+    except OSError as error:
+        raise store_error(error, "write to the store at", path) from error
