@@ -1,0 +1,30 @@
+"""Random search: every parameter drawn by its own name, index by index.
+
+Adding a parameter to a space therefore moves none of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from dibs._canon import chance
+from dibs.space import Space, Value
+
+from ._history import Pair
+from ._sampler import Sampler, register
+
+__all__ = ["Random"]
+
+
+@register
+class Random(Sampler):
+    """Independent uniform points (log-uniform where a parameter is log). Needs no history, never ends."""
+
+    name: ClassVar[str] = "random"
+    version: ClassVar[int] = 1
+    needs_history: ClassVar[bool] = False
+
+    def ask(self, space: Space, n: int, history: Iterable[Pair] = ()) -> dict[str, Value]:
+        seed = self.seed or 0
+        return space.draw(lambda name: chance(1, self.version, seed, n, name)[0])

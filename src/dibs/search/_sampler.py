@@ -1,0 +1,161 @@
+"""What a sampler is: a pure function of (space, n, history), its seed and its goal.
+
+Nothing is handed out and nothing kept: whoever asks for index n with the same history gets the same point,
+on every machine. A sampler never sees a store, a clock or a random source; chance is ``_canon.chance``.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Literal, Self, TypeAlias
+
+from dibs.errors import RefusedError, UsageError
+from dibs.space import Space, Value
+
+from ._history import Pair
+
+__all__ = ["Goal", "Sampler", "make_sampler", "register"]
+
+Goal: TypeAlias = Literal["min", "max"]
+
+_KNOWN: dict[str, type[Sampler]] = {}
+
+
+class Sampler(ABC):
+    """Subclass it with a ``name``, a ``version`` and ``ask``, and pass an instance to a Study.
+
+    ``version`` names a sequence of points: raise it whenever the same (seed, n, history) would give another point.
+    ``seed`` None means that the study's is filled in; asked without one, it counts as 0.
+    """
+
+    name: ClassVar[str] = ""
+    version: ClassVar[int] = 1
+    needs_history: ClassVar[bool] = True  #: False: ``ask`` ignores the history, so nobody need read it
+    seed: int | None = None
+    goal: Goal | None = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "name" not in cls.__dict__:
+            cls.name = f"{cls.__module__}.{cls.__qualname__}"
+
+    def __init__(self, seed: int | None = None, goal: Goal | None = None) -> None:
+        self.seed, self.goal = _a_seed(seed), _a_goal(goal)
+
+    @abstractmethod
+    def ask(self, space: Space, n: int, history: Iterable[Pair] = ()) -> dict[str, Value] | None:
+        """The point of index ``n``, or None if there is none: the sampler ran out before ``n``.
+
+        ``history``: a History, or (point, score or None) pairs; None = running. The same on every machine.
+        """
+
+    def size(self, space: Space) -> int | None:
+        """How many indexes have a point; None = all."""
+        return None
+
+    def args(self) -> dict[str, Any]:
+        """What ``__init__`` must be given, besides seed and goal, to make this sampler again: JSON."""
+        return {}
+
+    def describe(self) -> dict[str, Any]:
+        """Name, version and arguments, as they stand in study.json."""
+        return {"name": self.name, "version": self.version, "args": self.args()}
+
+    def seeded(self, seed: int | None, goal: Goal | None) -> Self:
+        """A copy with seed and goal filled in; RefusedError, naming both values, if it has another one already."""
+        twin = copy.copy(self)
+        for field, theirs in (("seed", _a_seed(seed)), ("goal", _a_goal(goal))):
+            ours = getattr(self, field)
+            if theirs is None:
+                continue
+            if ours is not None and ours != theirs:
+                raise RefusedError(
+                    f"the sampler's {field} is {ours!r} and the study's {theirs!r}: leave the sampler's out",
+                    field=field,
+                    theirs=theirs,
+                    ours=ours,
+                )
+            object.__setattr__(twin, field, theirs)  # whatever the subclass thinks of assignment
+        return twin
+
+    def __repr__(self) -> str:
+        filled = {field: getattr(self, field) for field in ("seed", "goal") if getattr(self, field) is not None}
+        args = ", ".join(f"{key}={value!r}" for key, value in (self.args() | filled).items())
+        return f"{type(self).__name__}({args})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sampler):
+            return NotImplemented
+        return (self.describe(), self.seed, self.goal) == (other.describe(), other.seed, other.goal)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.version, self.seed, self.goal))
+
+
+def register(sampler: type[Sampler]) -> type[Sampler]:
+    """Make a sampler known by its name to :func:`make_sampler`."""
+    _KNOWN[sampler.name] = sampler
+    return sampler
+
+
+def make_sampler(
+    spec: str | Mapping[str, Any] | Sampler, *, seed: int | None = None, goal: Goal | None = None
+) -> Sampler:
+    """The sampler that a name, a ``describe()`` from study.json, or an instance means, with seed and goal filled in.
+
+    Raises UsageError for an unknown name, version or argument, RefusedError for an instance with another seed or goal.
+    """
+    if isinstance(spec, Sampler):
+        return spec.seeded(seed, goal)
+    if isinstance(spec, type) and issubclass(spec, Sampler):
+        raise UsageError(f"pass an instance of the sampler: {spec.__name__}()")
+    if isinstance(spec, str):
+        spec = {"name": spec}
+    if not isinstance(spec, Mapping) or not isinstance(spec.get("name"), str):
+        raise UsageError(f"{spec!r} is no sampler: pass one of {', '.join(sorted(_KNOWN))} or a Sampler")
+    unknown = sorted(str(key) for key in spec if key not in ("name", "version", "args"))
+    if unknown:
+        raise UsageError(f"a sampler has name, version and args, not {unknown[0]!r}")
+    kind = _KNOWN.get(spec["name"])
+    if kind is None:
+        raise UsageError(
+            f"unknown sampler {spec['name']!r}: the known ones are {', '.join(sorted(_KNOWN))}; "
+            "one of your own is passed as an instance"
+        )
+    _check_version(kind, spec.get("version", kind.version))
+    args = spec.get("args", {})
+    if not isinstance(args, Mapping) or any(not isinstance(key, str) or key in ("seed", "goal") for key in args):
+        raise UsageError(f"{args!r} cannot be the arguments of sampler {kind.name!r}")
+    try:
+        made = kind(**args)
+    except TypeError as error:
+        raise UsageError(f"sampler {kind.name!r} does not take {dict(args)!r}: {error}") from None
+    return made.seeded(seed, goal)
+
+
+def _check_version(kind: type[Sampler], version: Any) -> None:
+    if type(version) is not int or version < 1:
+        raise UsageError(f"{version!r} is no version of sampler {kind.name!r}")
+    if version > kind.version:
+        raise UsageError(
+            f"sampler {kind.name!r} version {version} comes from a later dibs, this one knows {kind.version}: upgrade"
+        )
+    if version < kind.version:
+        raise UsageError(
+            f"sampler {kind.name!r} version {version} is from an earlier dibs, this one makes {kind.version}: "
+            "go on with the earlier one, or fork the study"
+        )
+
+
+def _a_seed(seed: Any) -> int | None:
+    if seed is not None and (type(seed) is not int or not -(2**63) <= seed < 2**63):
+        raise UsageError(f"seed {seed!r} must be an int of 64 bits")
+    return seed
+
+
+def _a_goal(goal: Any) -> Goal | None:
+    if goal not in (None, "min", "max"):
+        raise UsageError(f"goal {goal!r} must be 'min' or 'max'")
+    return goal  # type: ignore[no-any-return]
