@@ -1,1 +1,61 @@
-"""dibs: N machines search one space together, through nothing but a folder they all mounted."""
+"""dibs: N machines search one space together, through nothing but a folder they all mounted.
+
+The names below load what they need when first used, so that starting a worker stays cheap.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .errors import (
+        AlreadyClosed,
+        DibsError,
+        NewerFormat,
+        NoResult,
+        NotFound,
+        NotOwner,
+        RecordError,
+        RefusedError,
+        SpaceError,
+        StoreError,
+        Superseded,
+        UnsureError,
+        UsageError,
+    )  # fmt: skip
+    from .search import Grid, History, Random, Sobol
+    from .space import Choice, Constant, Float, Int, Space
+    from .store import Store
+    from .study import Study, Trial, TrialResult
+
+_HOMES = {
+    "errors": [
+        "AlreadyClosed", "DibsError", "NewerFormat", "NoResult", "NotFound", "NotOwner", "RecordError", "RefusedError",
+        "SpaceError", "StoreError", "Superseded", "UnsureError", "UsageError",
+    ],
+    "search": ["Grid", "History", "Random", "Sobol"],
+    "space": ["Choice", "Constant", "Float", "Int", "Space"],
+    "store": ["Store"],
+    "study": ["Study", "Trial", "TrialResult"],
+}  # fmt: skip
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+__version__ = "0.1.0"
+__all__ = [
+    "AlreadyClosed", "Choice", "Constant", "DibsError", "Float", "Grid", "History", "Int", "NewerFormat", "NoResult",
+    "NotFound", "NotOwner", "Random", "RecordError", "RefusedError", "Sobol", "Space", "SpaceError", "Store",
+    "StoreError", "Study", "Superseded", "Trial", "TrialResult", "UnsureError", "UsageError", "__version__",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'dibs' has no attribute {name!r}")
+    value = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -19,12 +19,8 @@ _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=
 
 def dumps(obj: Any) -> bytes:
     """The canonical bytes of a JSON object; ValueError for NaN and infinities, TypeError for foreign types."""
-    # surrogates (an undecodable file name in a reason) would not be UTF-8: they become escapes
-    text = _ENCODER.encode(obj)
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "backslashreplace").replace(b"\\ud", b"\\\\ud")
+    # a lone surrogate (an undecodable file name in a traceback, say) has no UTF-8: it becomes "?"
+    return _ENCODER.encode(obj).encode("utf-8", "replace")
 
 
 def digest(obj: Any) -> str:
@@ -45,7 +41,13 @@ def to_json(value: Any) -> Any:
     Values: None, bool, int, finite float, str, and tuples of these. TypeError for anything else.
     """
     value = plain(value)
-    if value is None or type(value) in (bool, int, str):
+    if value is None or type(value) in (bool, int):
+        return value
+    if type(value) is str:
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise TypeError(f"{value!r} cannot be a parameter's value: it is not valid Unicode") from None
         return value
     if type(value) is float:
         if not math.isfinite(value):
@@ -53,8 +55,10 @@ def to_json(value: Any) -> Any:
         return value
     if type(value) is tuple:
         return {"tuple": [to_json(item) for item in value]}
-    raise TypeError(f"{value!r} ({type(value).__name__}) cannot be a parameter's value: use None, bool, int, "
-                    "float, str or a tuple of these")
+    raise TypeError(
+        f"{value!r} ({type(value).__name__}) cannot be a parameter's value: use None, bool, int, "
+        "float, str or a tuple of these"
+    )
 
 
 def from_json(obj: Any) -> Any:

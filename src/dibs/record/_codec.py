@@ -1,0 +1,87 @@
+"""Bytes to records and back. Whatever the bytes are, the answer is a record or a RecordError.
+
+Writing goes through the canonical form, so equal records are equal bytes; reading goes through msgspec.
+A hostile record (deep nesting, wrong types, binary) costs an error, never the process.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from dibs._canon import dumps, from_json
+from dibs.errors import NewerFormat, RecordError
+
+from ._structs import TrialRecord
+
+__all__ = ["FORMAT", "decode", "decode_trial", "encode", "nonce_of"]
+
+FORMAT = 1
+_any = msgspec.json.Decoder()
+_trial = msgspec.json.Decoder(TrialRecord)
+_WRONG = (msgspec.DecodeError, msgspec.ValidationError, RecursionError, UnicodeDecodeError, TypeError, ValueError)
+
+
+class _Head(msgspec.Struct):
+    v: int
+    nonce: str = ""
+
+
+_head = msgspec.json.Decoder(_Head)
+
+
+def encode(body: dict[str, Any]) -> bytes:
+    """The canonical bytes of a record."""
+    return dumps(body)
+
+
+def decode(data: bytes, key: str) -> dict[str, Any]:
+    """Any record as a dict. Raises RecordError if it does not parse, NewerFormat if it is a later version's."""
+    try:
+        body = _any.decode(data)
+    except _WRONG as wrong:
+        raise _torn(data, key, wrong) from None
+    if type(body) is not dict or type(body.get("v")) is not int:
+        raise RecordError(f"{key} is not a record of dibs (no version field)", key=key)
+    _check_version(body["v"], key)
+    return body
+
+
+def decode_trial(data: bytes, key: str) -> TrialRecord:
+    """A trial's record with its point as values. Raises RecordError or NewerFormat."""
+    try:
+        record = _trial.decode(data)
+        if record.v == FORMAT:
+            for value in record.point.values():
+                if type(value) in (dict, list):  # a tuple; rare, so the others cost one look
+                    return msgspec.structs.replace(
+                        record, point={name: from_json(value) for name, value in record.point.items()}
+                    )
+            return record
+    except _WRONG as wrong:
+        decode(data, key)  # a later version may well have other fields: then this is the error to tell
+        raise _torn(data, key, wrong) from None
+    _check_version(record.v, key)
+    raise RecordError(f"{key} has version {record.v}, which never existed", key=key)
+
+
+def nonce_of(data: bytes) -> str | None:
+    """The nonce the bytes carry, or None if they do not parse (then they are nobody's)."""
+    try:
+        return _head.decode(data).nonce or None
+    except _WRONG:
+        return None
+
+
+def _check_version(version: int, key: str) -> None:
+    if version > FORMAT:
+        raise NewerFormat(
+            f"{key} was written by a later version of dibs (format {version}, this one reads {FORMAT}): upgrade dibs",
+            key=key,
+        )
+
+
+def _torn(data: bytes, key: str, wrong: Exception) -> RecordError:
+    what = "is empty" if not data else f"does not parse ({str(wrong)[:120]})"
+    return RecordError(f"{key} {what}; `dibs status` lists such records", key=key)

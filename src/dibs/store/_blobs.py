@@ -1,0 +1,122 @@
+"""Blobs: bytes under their SHA-256, streamed and hashed on the way in, verified on the way out.
+
+A blob is never a claim: whoever writes the same digest writes the same bytes, so the last rename wins and
+nothing changes. It is durable before its digest is told to anybody.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from dibs.backend import Backend, Outcome
+from dibs.errors import NotFound, RecordError, StoreError, UsageError
+
+from ._keys import blob_key
+
+__all__ = ["fetch", "get", "has", "put"]
+
+_CHUNK_BYTES = 1 << 20
+_DIGEST = re.compile(r"[0-9a-f]{64}\Z")
+_TRIES = 5
+
+
+def put(backend: Backend, data: bytes | os.PathLike[str] | BinaryIO | Iterable[bytes]) -> str:
+    """Store the bytes; returns their digest once they are durable. Raises StoreError."""
+    if isinstance(data, bytes | bytearray | memoryview):
+        raw = bytes(data)
+        digest = hashlib.sha256(raw).hexdigest()
+        if has(backend, digest):
+            return digest
+        return _name(backend, backend.stage(raw, durable=True), digest)
+    hasher = hashlib.sha256()
+    chunks = _chunks(data)
+
+    def passing() -> Iterator[bytes]:
+        for chunk in chunks:
+            hasher.update(chunk)
+            yield chunk
+
+    draft = backend.stage(passing(), durable=True)
+    return _name(backend, draft, hasher.hexdigest())
+
+
+def _name(backend: Backend, draft: Any, digest: str) -> str:
+    key = blob_key(digest)
+    try:
+        for _ in range(_TRIES):
+            if backend.traits.conditional_replace:
+                outcome = backend.create(key, draft)
+            else:
+                outcome = backend.replace(key, draft, None)
+            if outcome is Outcome.WON or has(backend, digest):
+                return digest
+    finally:
+        backend.discard(draft)
+    raise StoreError(f"the blob {digest} could not be stored: the store gave no clear answer {_TRIES} times", key=key)
+
+
+def get(backend: Backend, digest: str) -> bytes:
+    """The verified bytes. Raises NotFound or RecordError."""
+    return b"".join(_verified(backend, digest))
+
+
+def fetch(backend: Backend, digest: str, path: Path) -> Path:
+    """Write the verified bytes to a file of that name, whole or not at all."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}.part")
+    try:
+        with part.open("xb") as file:
+            for chunk in _verified(backend, digest):
+                file.write(chunk)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+    return path
+
+
+def has(backend: Backend, digest: str) -> bool:
+    """Whether there is a blob of that digest."""
+    chunks = backend.stream(_key(digest))
+    if chunks is None:
+        return False
+    close = getattr(chunks, "close", None)
+    if close is not None:
+        close()
+    return True
+
+
+def _verified(backend: Backend, digest: str) -> Iterator[bytes]:
+    key = _key(digest)
+    chunks = backend.stream(key)
+    if chunks is None:
+        raise NotFound(f"there is no blob {digest} in this store")
+    hasher = hashlib.sha256()
+    for chunk in chunks:
+        hasher.update(chunk)
+        yield chunk
+    if hasher.hexdigest() != digest:
+        raise RecordError(
+            f"the blob {digest} is damaged: its bytes have another digest; delete it and store it again", key=key
+        )
+
+
+def _key(digest: str) -> str:
+    if not isinstance(digest, str) or not _DIGEST.match(digest):
+        raise UsageError(f"a digest is 64 characters of 0-9a-f, not {digest!r}")
+    return blob_key(digest)
+
+
+def _chunks(data: os.PathLike[str] | BinaryIO | Iterable[bytes]) -> Iterator[bytes]:
+    if isinstance(data, os.PathLike):
+        with Path(data).open("rb") as file:
+            while chunk := file.read(_CHUNK_BYTES):
+                yield chunk
+    elif hasattr(data, "read"):
+        while chunk := data.read(_CHUNK_BYTES):
+            yield chunk
+    else:
+        yield from data

@@ -1,0 +1,81 @@
+"""Every key there is, in one place. Format: blocks 6 digits, trials 8, attempts and notes plain.
+
+No key is a prefix of another one, and nothing outside this file puts a key together.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ._names import escape
+
+__all__ = ["BLOCK", "MARKER", "StudyKeys", "blob_key", "name_key"]
+
+MARKER = "dibs.json"
+BLOCK = 256  # trials in a folder
+_TRIAL = re.compile(r"(\d{8,})-(\d+)\.json\Z")
+
+
+def blob_key(digest: str) -> str:
+    """The key of a blob."""
+    return f"blobs/{digest[:2]}/{digest}"
+
+
+def name_key(name: str) -> str:
+    """The key of a free name (``Store.claim``)."""
+    return f"name/{escape(name)}.json"
+
+
+class StudyKeys:
+    """The keys of one study."""
+
+    __slots__ = ("base", "given", "name", "segment", "study")
+
+    def __init__(self, study: str) -> None:
+        self.name = study
+        self.segment = escape(study)
+        self.base = f"study/{self.segment}/"
+        self.study = self.base + "study.json"
+        self.given = self.base + "given/"
+
+    def attempt(self, n: int, attempt: int) -> str:
+        """The record of an attempt: attempt 0 under ``trial/``, the others under ``again/``."""
+        return f"{self.base}{'again' if attempt else 'trial'}/{n // BLOCK:06d}/{n:08d}-{attempt}.json"
+
+    def live(self, n: int, attempt: int) -> str:
+        """The running curve of an attempt."""
+        return f"{self.base}live/{n // BLOCK:06d}/{n:08d}-{attempt}.json"
+
+    def work(self, n: int, attempt: int) -> str:
+        """The private folder of an attempt (no key: a folder of the attempt's own)."""
+        return f"{self.base}work/{n:08d}-{attempt}"
+
+    def trials(self) -> str:
+        return self.base + "trial/"
+
+    def agains(self) -> str:
+        return self.base + "again/"
+
+    def notes(self) -> str:
+        return self.base + "note/"
+
+    def wish(self, digest: str) -> str:
+        return f"{self.base}note/wish/{digest}.json"
+
+    def release(self, n: int, attempt: int) -> str:
+        return f"{self.base}note/release/{n:08d}-{attempt}.json"
+
+    def stop(self, k: int) -> str:
+        return f"{self.base}note/stop/{k}.json"
+
+    def go(self, k: int) -> str:
+        return f"{self.base}note/go/{k}.json"
+
+    def given_score(self, digest: str) -> str:
+        return f"{self.given}{digest}.json"
+
+    @staticmethod
+    def parse(key: str) -> tuple[int, int] | None:
+        """(n, attempt) of a trial's key (or of a release note's), None for anything else."""
+        match = _TRIAL.search(key)
+        return (int(match[1]), int(match[2])) if match else None

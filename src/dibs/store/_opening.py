@@ -1,0 +1,130 @@
+"""Opening a store: which backend a URL means, whether its mount can be trusted, and the marker.
+
+A store is created only where its parent exists, and never by accident: an unmounted share, or one of a
+thousand array tasks, must not begin a private search. The marker is created once and never rewritten.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from dibs._clock import iso
+from dibs.backend import Backend, FolderBackend, judge, mount_type
+from dibs.errors import RecordError, StoreError, UsageError
+from dibs.record import FORMAT, decode
+
+from ._keys import MARKER
+from ._machine import Machine
+from ._settle import Settler
+
+__all__ = ["in_job_array", "local_path", "open_folder"]
+
+log = logging.getLogger("dibs")
+_ARRAY_VARIABLES = ("SLURM_ARRAY_TASK_ID", "PBS_ARRAY_INDEX", "PBS_ARRAYID", "SGE_TASK_ID", "LSB_JOBINDEX")
+_BUCKETS = ("s3", "gs", "az", "http", "https")
+_warned: set[str] = set()
+
+
+def in_job_array(environ: Mapping[str, str]) -> bool:
+    """Whether this process is one of many that a scheduler's array started."""
+    return any(environ.get(name, "undefined") not in ("", "0", "undefined") for name in _ARRAY_VARIABLES) or (
+        environ.get("SLURM_ARRAY_TASK_ID") == "0" or environ.get("PBS_ARRAY_INDEX") == "0"
+    )
+
+
+def local_path(url: str | os.PathLike[str]) -> Path:
+    """The absolute folder a store's URL means. Raises UsageError for what is not a folder's URL."""
+    text = os.fspath(url)
+    if not isinstance(text, str) or not text.strip() or "\0" in text:
+        raise UsageError(f"a store is a folder or file:// URL, not {url!r}")
+    if "://" in text:
+        parts = urlsplit(text)
+        if parts.scheme in _BUCKETS:
+            raise UsageError(
+                f"{text}: buckets are not supported by this version; give a folder that all machines mount"
+            )
+        if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
+            raise UsageError(f"{text}: only folders and file:/// URLs are stores")
+        text = unquote(parts.path)
+    return Path(text).expanduser().absolute()
+
+
+def open_folder(
+    root: Path, machine: Machine, *, create: bool | None, unchecked: bool
+) -> tuple[Backend, dict[str, Any]]:
+    """The backend behind a folder and the marker's body. Raises StoreError with the remedy if it cannot be one."""
+    backend = FolderBackend(root)
+    if root.exists() and not root.is_dir():
+        raise StoreError(f"{root} is a file, not a folder: give the path of a folder")
+    marker = _read_marker(backend, root) if root.is_dir() else None
+    if marker is None:
+        _may_create(root, create)
+    verdict = _trusted(root, marker, unchecked)
+    if marker is None:
+        backend.prepare()
+        marker = _create_marker(backend, machine, root, verdict)
+    method = marker.get("claim", "link")
+    if method not in ("link", "mkdir"):
+        raise StoreError(
+            f"{root}/{MARKER} names the claim method {method!r}, which this version does not know: upgrade dibs"
+        )
+    return (backend if method == "link" else FolderBackend(root, claim="mkdir")), marker
+
+
+def _may_create(root: Path, create: bool | None) -> None:
+    if create is False:
+        raise StoreError(f"there is no store at {root}: check the path and the mount, or create it by running a search")
+    if create is None and in_job_array(os.environ):
+        raise StoreError(
+            f"there is no store at {root}, and a task of a job array does not create one (is the share mounted "
+            "here?): create it once beforehand, or say --create (create=True)"
+        )
+    if not root.parent.is_dir():
+        raise StoreError(
+            f"there is no store at {root} and no folder {root.parent} to create it in: is the share mounted?"
+        )
+
+
+def _trusted(root: Path, marker: dict[str, Any] | None, unchecked: bool) -> str:
+    """The mount's verdict; raises StoreError for one that nobody vouches for."""
+    judgement = judge(mount_type(root if root.exists() else root.parent))
+    if judgement.kind == "refused" and not unchecked and (marker or {}).get("verdict") != "unchecked":
+        raise StoreError(f"{root}: {judgement.sentence}")
+    if judgement.kind != "taken" and str(root) not in _warned:
+        _warned.add(str(root))
+        log.warning("%s: %s", root, judgement.sentence)
+    return "unchecked" if judgement.kind == "refused" else judgement.fstype
+
+
+def _read_marker(backend: Backend, root: Path) -> dict[str, Any] | None:
+    there = backend.read(MARKER)
+    if there is None:
+        return None
+    try:
+        body = decode(there.data, MARKER)
+    except RecordError as wrong:
+        raise StoreError(
+            f"{root}: {wrong}; the marker of a store is never rewritten: restore it or start a new store"
+        ) from None
+    if body.get("kind") != "dibs":
+        raise StoreError(f"{root}/{MARKER} is not the marker of a store: give another folder")
+    return body
+
+
+def _create_marker(backend: Backend, machine: Machine, root: Path, verdict: str) -> dict[str, Any]:
+    body = {
+        "v": FORMAT, "kind": "dibs", "backend": "folder", "claim": backend.traits.claim, "verdict": verdict,
+        "created_at": iso(machine.clock.wall()), "who": machine.who(""),
+    }  # fmt: skip
+    held = Settler(backend, machine).claim(MARKER, body, durable=True)
+    if held is not None:
+        log.info("created the store %s (on %s)", root, verdict)
+        return held.body
+    marker = _read_marker(backend, root)  # somebody was faster: theirs counts
+    assert marker is not None, "a lost claim has a name"
+    return marker

@@ -1,0 +1,185 @@
+"""Won, lost or unsure: the one place that finds out. It serves the folder and the bucket alike.
+
+The name decides. Whatever a create answered, the bytes under the name carry somebody's nonce; whatever a
+replace answered, the name shows the old bytes or the new. A try is repeated only from the same draft, so
+a try that lands late is the same write; giving up removes the draft before anything else may be written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from threading import RLock
+from typing import Any
+
+from dibs.backend import Backend, Draft, Object, Outcome
+from dibs.errors import AlreadyClosed, NotOwner, RecordError, StoreError, Superseded, UnsureError
+from dibs.record import CLOSED, decode, encode, nonce_of
+
+from ._machine import Machine
+
+__all__ = ["Held", "Settler"]
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 2.0
+
+
+@dataclass(slots=True)
+class Held:
+    """A name this process owns: the nonce that proves it and the body last known to be written."""
+
+    key: str
+    nonce: str
+    body: dict[str, Any]
+    data: bytes
+    pid: int
+    closed: bool = False
+    pending: Draft | None = None  # a given-up try whose temporary could not be removed yet
+    lock: Any = field(default_factory=RLock, repr=False)
+
+
+class Settler:
+    """Claims and rewrites that end in certainty, or in an error that says they did not.
+
+    ``patience_s``: how long one doubtful write is pursued before UnsureError.
+    """
+
+    def __init__(self, backend: Backend, machine: Machine, patience_s: float = 60.0) -> None:
+        self.backend, self.machine, self.patience_s = backend, machine, patience_s
+
+    def claim(self, key: str, body: dict[str, Any], *, durable: bool = False) -> Held | None:
+        """Create the name only if nobody has; of all callers on all machines at most one gets a Held.
+
+        A fresh nonce goes into the body. None: somebody else's (or unreadable, which is somebody's).
+        Raises UnsureError if that could not be learnt in time (others will find the name quiet, if it is
+        there), StoreError if the bytes could not even be staged (then nothing was claimed).
+        """
+        nonce = self.machine.entropy(16).hex()
+        held = Held(key, nonce, {**body, "nonce": nonce}, b"", self.machine.pid())
+        return held if self._create(held, held.body, durable) else None
+
+    def rewrite(self, held: Held, body: dict[str, Any], *, durable: bool = False) -> None:
+        """Replace an owned record as a whole; unknown fields that are there stay.
+
+        Raises Superseded if the name carries another nonce, AlreadyClosed if a close was written before,
+        UnsureError if the outcome could not be learnt in time (call again: no older write can land any more).
+        """
+        if held.pid != self.machine.pid():
+            raise NotOwner(f"{held.key} was claimed before this process was forked: only its owner may write it")
+        with held.lock:
+            self._rewrite(held, {**body, "nonce": held.nonce}, durable)
+
+    def _create(self, held: Held, body: dict[str, Any], durable: bool) -> bool:
+        data = encode(body)
+        draft = self.backend.stage(data, durable=durable)
+        try:
+            pauses = self._pauses(held.key)
+            while True:
+                outcome = self.backend.create(held.key, draft)
+                if outcome is Outcome.LOST and self.backend.traits.claim == "mkdir":
+                    return False  # mkdir alone is plain: EEXIST is lost
+                if outcome is not Outcome.WON:
+                    there = self._look(held.key, pauses)
+                    if there is None:
+                        next(pauses)  # not there: the same name again, with the same bytes
+                        continue
+                    if nonce_of(there.data) != held.nonce:
+                        if draft.owned and not there.data:
+                            next(pauses)  # our mkdir won, the record is still on its way
+                            continue
+                        return False
+                held.body, held.data = body, data
+                return True
+        finally:
+            self.backend.discard(draft)
+
+    def _rewrite(self, held: Held, body: dict[str, Any], durable: bool) -> None:
+        if held.pending is not None:
+            if not self.backend.discard(held.pending):
+                raise UnsureError(f"an earlier write of {held.key} may still land: try again later", key=held.key)
+            held.pending = None
+        pauses = self._pauses(held.key)
+        draft: Draft | None = None
+        data = b""
+        tried = False
+        try:
+            while True:
+                there = self._look(held.key, pauses)
+                if there is None:  # lost in a power cut or removed by hand: claim it again, never rename over
+                    if self._create(held, body, durable):
+                        return
+                    raise Superseded(f"{held.key} was removed and claimed anew by somebody: this process lost it")
+                if tried and there.data == data:
+                    break
+                body = self._ours(held, there, body)
+                if draft is None or draft.spent:
+                    data = encode(body)
+                    draft = self.backend.stage(data, durable=durable)
+                outcome = self.backend.replace(held.key, draft, there.version)
+                tried = True
+                if outcome is Outcome.WON:
+                    break
+                if outcome is Outcome.UNSURE:
+                    next(pauses)
+                elif not self.backend.traits.conditional_replace:
+                    # the temporary is gone: it landed (the next look shows our bytes) or somebody removed it
+                    draft.spent = True
+            held.body, held.data = body, data
+        finally:
+            if draft is not None and not self.backend.discard(draft):
+                held.pending = draft
+
+    def _ours(self, held: Held, there: Object, body: dict[str, Any]) -> dict[str, Any]:
+        """The body to write over what is there; raises if it is not ours to write over."""
+        if there.data == held.data:
+            old = held.body
+        else:
+            try:
+                old = decode(there.data, held.key)
+            except RecordError:
+                return body  # torn or empty: a claimed name that does not parse is ours to mend
+            if old.get("nonce") != held.nonce:
+                raise Superseded(f"{held.key} was removed and claimed anew by {_name(old)}: this process lost it")
+        if old.get("state") in CLOSED:
+            raise AlreadyClosed(f"{held.key} is already closed as {old['state']}: the first close is the last write")
+        return {**old, **body}
+
+    def _look(self, key: str, pauses: _Pauses) -> Object | None:
+        """Read until it answers: a read that fails says nothing about the name."""
+        while True:
+            try:
+                return self.backend.read(key)
+            except StoreError:
+                next(pauses)
+
+    def _pauses(self, key: str) -> _Pauses:
+        return _Pauses(self.machine, self.patience_s, key)
+
+
+class _Pauses:
+    """Growing pauses with jitter until the patience is over; then ``next`` raises UnsureError."""
+
+    def __init__(self, machine: Machine, patience_s: float, key: str) -> None:
+        self.machine, self.patience_s, self.key = machine, patience_s, key
+        self.pause_s = _FIRST_PAUSE_S
+        self.deadline: float | None = None  # set at the first doubt: the sure path reads no clock
+
+    def __next__(self) -> None:
+        clock = self.machine.clock
+        if self.deadline is None:
+            self.deadline = clock.monotonic() + self.patience_s
+        elif clock.monotonic() > self.deadline:
+            raise UnsureError(
+                f"whether {self.key} was written could not be learnt in {self.patience_s:g} s; "
+                "it is left as it is (if it is there, others will find it quiet)",
+                key=self.key,
+            )
+        jitter = 0.5 + self.machine.entropy(1)[0] / 256
+        clock.sleep(self.pause_s * jitter)
+        self.pause_s = min(_LONGEST_PAUSE_S, 2 * self.pause_s)
+
+    def __iter__(self) -> _Pauses:
+        return self
+
+
+def _name(body: dict[str, Any]) -> str:
+    who = body.get("who")
+    return str(who.get("me", "somebody")) if isinstance(who, dict) else "somebody"

@@ -1,0 +1,270 @@
+"""An attempt in the hands of its owner: the one writer of its record.
+
+One writer per attempt and process (a lock; the pid is checked). The first close is the last write, in
+every path. A store's error while writing is retried and then raised; it never turns a result into a failure.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+from dibs._canon import chance, to_json
+from dibs._clock import iso
+from dibs.errors import AlreadyClosed, NotOwner, RecordError, StoreError, UnsureError
+from dibs.record import CLOSED, FORMAT, decode, encode
+from dibs.store import Held, Store, StudyKeys
+
+__all__ = ["Attempt", "Terms", "claim_attempt", "seed_of"]
+
+log = logging.getLogger("dibs")
+LIVE_EVERY_S = 1.0  # on a folder; a bucket's is 30
+_SEED_VERSION = "seed-1"
+
+
+def seed_of(seed: int, n: int) -> int:
+    """The seed of a trial: a function of the study's seed and the index, the same on every machine."""
+    return int(chance(1, _SEED_VERSION, seed, n, "trial")[0] * 2**31)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a claimer writes into every record it makes. ``seed``: the study's, from which each trial's derives."""
+
+    seed: int
+    of: int
+    goal: str | None
+    me: str | None
+    beat_s: float
+    trial_seed: int | None = None
+    contract: str | None = None
+
+    def at(self, n: int) -> Terms:
+        """These terms with the seed of trial n."""
+        return replace(self, trial_seed=seed_of(self.seed, n))
+
+
+def claim_attempt(
+    store: Store,
+    keys: StudyKeys,
+    n: int,
+    attempt: int,
+    point: Mapping[str, Any],
+    terms: Terms,
+    *,
+    wish: str | None = None,
+    closed: Mapping[str, Any] | None = None,
+) -> Attempt | None:
+    """Claim one attempt; of all callers on all machines at most one gets it.
+
+    ``closed``: fields of an attempt that is closed from birth (a poison verdict). Raises UnsureError, StoreError.
+    """
+    clock = store.machine.clock
+    body: dict[str, Any] = {
+        "v": FORMAT, "kind": "trial", "study": keys.name, "n": n, "attempt": attempt, "of": terms.of,
+        "state": "running", "goal": terms.goal, "seed": terms.trial_seed or 0,
+        "point": {name: to_json(value) for name, value in point.items()}, "wish": wish, "saw": None,
+        "contract": terms.contract, "files": {}, "started_at": iso(clock.wall()), "beat_s": terms.beat_s,
+        "who": store.machine.who(store.me(terms.me)), **(closed or {}),
+    }  # fmt: skip
+    held = store.settler.claim(keys.attempt(n, attempt), body, durable=closed is not None)
+    return Attempt(store, keys, held, point) if held is not None else None
+
+
+class Attempt:
+    """A claimed attempt. Every method may raise NotOwner, Superseded, AlreadyClosed or StoreError."""
+
+    def __init__(self, store: Store, keys: StudyKeys, held: Held, point: Mapping[str, Any]) -> None:
+        self.store, self.keys, self._held = store, keys, held
+        body = held.body
+        self.n: int = body["n"]
+        self.attempt: int = body["attempt"]
+        self.seed: int = body["seed"]
+        self.of: int = body["of"]
+        self.goal: str | None = body["goal"]
+        self.point = dict(point)
+        self.nonce = held.nonce
+        self.beat_s: float = body["beat_s"]
+        self.state: str = body["state"]
+        self.files: dict[str, str] = dict(body["files"])
+        self.curve: dict[int, float] = {}
+        self.lock = RLock()
+        self._started = self._last_live = store.machine.clock.monotonic()
+        self._has_live = False
+
+    def __repr__(self) -> str:
+        return f"<Attempt {self.keys.name} {self.n}-{self.attempt} {self.state}>"
+
+    @property
+    def closed(self) -> bool:
+        """Whether this process has closed it."""
+        return self.state in CLOSED
+
+    @property
+    def ours(self) -> bool:
+        """False in a process that was forked off the owner's."""
+        return self._held.pid == self.store.machine.pid()
+
+    @property
+    def took_s(self) -> float:
+        """Seconds since it was claimed."""
+        return self.store.machine.clock.monotonic() - self._started
+
+    # while it runs
+
+    def add(self, score: float, step: int | None = None) -> int:
+        """Put one point on the curve (the same step twice: the last counts); writes nothing. Returns the step."""
+        with self.lock:
+            if step is None:
+                step = max(self.curve, default=-1) + 1
+            self.curve[step] = score
+            return step
+
+    def show(self, *, force: bool = False) -> bool:
+        """Let others see the curve and that this attempt moves, at most once a second; True if it was due."""
+        with self.lock:
+            self._check()
+            now = self.store.machine.clock.monotonic()
+            if not force and now - self._last_live < LIVE_EVERY_S:
+                return False
+            self._last_live = now
+            self.beat()
+            if self.curve:
+                self._write_live()
+            return True
+
+    def beat(self) -> None:
+        """Move the record's stamp: this process lives. Proves nothing about progress."""
+        with self.lock:
+            if self.closed or not self.ours:
+                return
+            if self.store.backend.traits.touch:
+                self.store.backend.touch(self._held.key)
+            else:
+                self.store.settler.rewrite(self._held, self._held.body)
+
+    def rescued(self) -> bool:
+        """Whether somebody has claimed the next attempt meanwhile."""
+        return self.store.backend.read(self.keys.attempt(self.n, self.attempt + 1)) is not None
+
+    def keep(self, name: str, path: Path) -> str:
+        """Keep a file by digest under a name; it is in the record when this returns. Returns the digest."""
+        with self.lock:
+            self._check()
+            digest: str = self._insist(lambda: self.store.put(path))
+            files = {**self.files, name: digest}
+            self._insist(
+                lambda: self.store.settler.rewrite(self._held, {**self._held.body, "files": files}, durable=True)
+            )
+            self.files = files
+            return digest
+
+    # the end
+
+    def close(
+        self,
+        state: str,
+        *,
+        score: float | None = None,
+        step: int | None = None,
+        reason: str | None = None,
+        again: bool = False,
+        traceback: str | None = None,
+    ) -> None:
+        """Write the attempt's end, durable when this returns. The first close is the last write.
+
+        Raises AlreadyClosed if it was closed otherwise before, Superseded if the name is somebody else's now,
+        StoreError if the store does not take it (call again: the attempt is still open).
+        """
+        if state not in CLOSED:
+            raise ValueError(f"{state!r} does not close an attempt")
+        with self.lock:
+            self._check()
+            end = {
+                "state": state, "score": score, "step": step, "took_s": round(self.took_s, 6), "reason": reason,
+                "again": again, "files": self.files, "blob": self._blob(traceback),
+            }  # fmt: skip
+            try:
+                self._insist(lambda: self.store.settler.rewrite(self._held, {**self._held.body, **end}, durable=True))
+            except AlreadyClosed:
+                if not self._is_written(end):
+                    raise
+            self.state = state
+            self._drop_live()
+
+    def _blob(self, traceback: str | None) -> str | None:
+        if len(self.curve) < 2 and not traceback:
+            return None
+        body: dict[str, Any] = {"v": FORMAT, "kind": "trial-blob", "curve": _curve(self.curve), "traceback": traceback}
+        digest: str = self._insist(lambda: self.store.put(encode(body)))
+        return digest
+
+    def _is_written(self, end: dict[str, Any]) -> bool:
+        """An unsure close that did land: the name says closed, by us, just so."""
+        there = self.store.backend.read(self._held.key)
+        if there is None:
+            return False
+        try:
+            body = decode(there.data, self._held.key)
+        except RecordError:
+            return False
+        return body.get("nonce") == self.nonce and all(
+            body.get(name) == value for name, value in end.items() if name != "took_s"
+        )
+
+    def _check(self) -> None:
+        if not self.ours:
+            raise NotOwner(f"trial {self.n} was claimed before this process was forked: only its owner may write it")
+        if self.closed:
+            raise AlreadyClosed(f"trial {self.n} attempt {self.attempt} is closed already ({self.state})")
+
+    def _insist(self, write: Callable[[], Any]) -> Any:
+        """A full disk or an outage is not the objective's fault: try for a while, then say so."""
+        clock = self.store.machine.clock
+        deadline = clock.monotonic() + self.store.settler.patience_s
+        pause_s = 0.05
+        told = False
+        while True:
+            try:
+                return write()
+            except UnsureError:
+                raise  # it was pursued already
+            except StoreError as wrong:
+                if clock.monotonic() > deadline:
+                    raise
+                if not told:
+                    log.warning("trial %d: %s; trying again", self.n, wrong)
+                    told = True
+                clock.sleep(pause_s)
+                pause_s = min(5.0, 2 * pause_s)
+
+    def _write_live(self) -> None:
+        """Best effort: a live curve that cannot be written is late, not wrong."""
+        key = self.keys.live(self.n, self.attempt)
+        body = {"v": FORMAT, "kind": "live", "curve": _curve(self.curve), "nonce": self.nonce}
+        try:
+            draft = self.store.backend.stage(encode(body))
+            try:
+                self.store.backend.replace(key, draft, None)
+                self._has_live = True
+            finally:
+                self.store.backend.discard(draft)
+        except StoreError as wrong:
+            log.debug("live curve of trial %d: %s", self.n, wrong)
+
+    def _drop_live(self) -> None:
+        if self._has_live:
+            try:
+                self.store.backend.delete(self.keys.live(self.n, self.attempt))
+            except StoreError as wrong:
+                log.debug("live curve of trial %d: %s", self.n, wrong)
+
+
+def _curve(curve: Mapping[int, float]) -> list[list[Any]]:
+    """[[step, value], ...] by step; what is not finite becomes the words "nan", "inf", "-inf"."""
+    return [[step, value if math.isfinite(value) else str(value)] for step, value in sorted(curve.items())]

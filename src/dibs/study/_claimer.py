@@ -1,0 +1,198 @@
+"""The next attempt for one worker: released and interrupted trials, rescues, wishes, then a fresh index.
+
+Nothing is handed out: every step reads, decides and claims, and a lost claim is an ordinary answer. A worker
+claims only below its own N. Of the order only cost depends; safety is the claim's.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dibs.search import History, Sampler
+from dibs.space import Space
+from dibs.store import Store
+
+from ._attempt import Attempt, Terms, claim_attempt
+from ._fold import Folded, Seen
+from ._gallop import LOSSES, Gallop
+from ._quiet import Watch, beat_s_of, counts, patience_s
+from ._results import history_of
+from ._succession import next_attempt
+from ._view import View
+
+__all__ = ["Claimer", "Idle"]
+
+log = logging.getLogger("dibs")
+
+
+@dataclass(frozen=True)
+class Idle:
+    """Why there was nothing to claim: "settled", "held", "stopped", "queued" or "exhausted"."""
+
+    why: str
+
+
+class Claimer:
+    """One worker's way through a study: ``step`` claims at most one attempt and never waits.
+
+    ``trials``: this worker's N. ``rescue_after_s``: rescue quiet attempts after that long (and three beats, and
+    two beats of watching); None rescues only those that are certainly dead.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        view: View,
+        *,
+        space: Space,
+        sampler: Sampler,
+        goal: str,
+        seed: int,
+        trials: int,
+        stale_s: float,
+        me: str | None = None,
+        rescue_after_s: float | None = None,
+    ) -> None:
+        size = sampler.size(space)
+        self.store, self.view, self.space, self.sampler = store, view, space, sampler
+        self.trials = trials if size is None else min(trials, size)
+        self.exhausted = self.trials < trials
+        self.beat_s = beat_s_of(stale_s, folder=store.backend.traits.touch)
+        self._terms = Terms(seed=seed, of=self.trials, goal=goal, me=me, beat_s=self.beat_s)
+        self.rescue_after_s = rescue_after_s
+        self.watch = Watch()
+
+    def step(self) -> Attempt | Idle:
+        """Claim the next attempt, or say why there is none. Raises StoreError, UnsureError."""
+        self.view.refresh()
+        if self.view.notes.stopped:
+            return Idle("stopped")
+        return self._waiting() or self._rescue() or self._serve_wish() or self._fresh() or self._idle()
+
+    # one kind of work each; None = none of that kind
+
+    def _waiting(self) -> Attempt | None:
+        for trial in self.view.unsettled():
+            if trial.n < self.trials and trial.waiting:
+                claimed = self._next_attempt(trial)
+                if claimed is not None:
+                    return claimed
+        return None
+
+    def _rescue(self) -> Attempt | None:
+        running = [trial for trial in self.view.unsettled() if trial.n < self.trials and not trial.waiting]
+        self.watch.forget({(trial.n, trial.top.attempt) for trial in running})
+        now: float | None = None
+        for trial in running:
+            top = trial.top
+            still_s = self.watch.still_s(top, self.store.machine.clock.monotonic())
+            if not self._certainly_dead(top):
+                if self.rescue_after_s is None or top.newer:
+                    continue
+                beat_s = top.record.beat_s if top.record is not None else self.beat_s
+                if still_s < 2 * beat_s:
+                    continue
+                if now is None:
+                    now = self.store.now()
+                quiet, _ = counts(list(self.view.attempts[trial.n].values()), self.view.released(trial.n))
+                if now - top.modified <= patience_s(top, quiet, self.rescue_after_s):
+                    continue
+            again = self.view.look(trial.n, top.attempt)  # just before claiming its successor
+            fresh = self.view.trial(trial.n)
+            if again is None or fresh is None or fresh.settled or fresh.top.attempt != top.attempt:
+                continue
+            if fresh.top.modified != top.modified and not fresh.waiting:
+                continue  # it moved
+            log.info(
+                "trial %d attempt %d is %s: rescuing it", trial.n, top.attempt, "gone" if not fresh.waiting else "free"
+            )
+            claimed = self._next_attempt(fresh)
+            if claimed is not None:
+                return claimed
+        return None
+
+    def _serve_wish(self) -> Attempt | None:
+        for wish, point in sorted(self.view.wishes().items()):
+            claimed = self._walk(wish, point)
+            if claimed is not None:
+                return claimed
+        return None
+
+    def _walk(self, wish: str, point: Mapping[str, Any]) -> Attempt | None:
+        """From the lowest free index upward, reading every name it loses, so that a wish is served once."""
+        for n in range(self.view.low(), self.trials):
+            if self.view.trial(n) is None:
+                claimed = self._claim(n, 0, point, wish=wish)
+                if claimed is not None:
+                    return claimed
+            first = self.view.attempts.get(n, {}).get(0)
+            if first is not None and first.record is None and not self._has_successor(n):
+                return None  # not readable (yet): it may carry this very wish
+            if wish in self.view.carried:
+                return None
+        return None
+
+    def _fresh(self) -> Attempt | None:
+        while True:
+            low = self.view.low()
+            if low >= self.trials and not self._holes():
+                return None
+            running = len(self.view.running())
+            gallop = Gallop(self.view.attempts, low, self.trials, running, self._word)
+            history = self._history()
+            while gallop.losses < LOSSES:
+                n = gallop.next()
+                if n is None:
+                    break
+                point = self.sampler.ask(self.space, n, history)
+                if point is None:
+                    return None
+                claimed = self._claim(n, 0, point)
+                if claimed is not None:
+                    return claimed
+                gallop.lost(n)
+            if gallop.losses == 0:
+                return None
+            self.view.refresh()
+            if self.view.notes.stopped:
+                return None
+
+    def _idle(self) -> Idle:
+        if self.view.notes.stopped:
+            return Idle("stopped")
+        if any(trial.n < self.trials for trial in self.view.unsettled()) or self.view.low() < self.trials:
+            return Idle("held")
+        if self.view.wishes():
+            return Idle("queued")
+        return Idle("exhausted" if self.exhausted else "settled")
+
+    # claims
+
+    def _next_attempt(self, trial: Folded) -> Attempt | None:
+        def anew() -> Mapping[str, Any] | None:
+            return self.sampler.ask(self.space, trial.n, self._history())
+
+        return next_attempt(self.view, trial, self._terms, anew)
+
+    def _claim(self, n: int, attempt: int, point: Mapping[str, Any], *, wish: str | None = None) -> Attempt | None:
+        claimed = claim_attempt(self.store, self.view.keys, n, attempt, point, self._terms.at(n), wish=wish)
+        self.view.look(n, attempt)
+        return claimed
+
+    def _certainly_dead(self, top: Seen) -> bool:
+        return top.record is not None and self.store.machine.gone(top.record.who)
+
+    def _has_successor(self, n: int) -> bool:
+        return any(attempt > 0 for attempt in self.view.attempts.get(n, ()))
+
+    def _holes(self) -> bool:
+        return self.view.low() < self.trials
+
+    def _history(self) -> History:
+        return history_of(self.view) if self.sampler.needs_history else History.of([])
+
+    def _word(self) -> int:
+        return int.from_bytes(self.store.machine.entropy(4), "big")

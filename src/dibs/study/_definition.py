@@ -1,0 +1,183 @@
+"""What a study is: written once in study.json at creation, compared by everybody who joins.
+
+A joiner that says something else is refused, with the field, both values and the cure. A field left out
+(None) means "as created".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dibs.errors import NotFound, RecordError, RefusedError, StoreError, UsageError
+from dibs.record import decode, decode_trial
+from dibs.search import Goal, Sampler, make_sampler
+from dibs.space import Space
+from dibs.store import Store
+
+__all__ = ["DEFAULT_SAMPLER", "Definition", "create_or_join", "read_definition"]
+
+DEFAULT_SAMPLER = "sobol"
+DEFAULT_STALE_S = 3600.0
+_CURE = "join without it to take the study's, or give the new search another name"
+_GOALS = ("min", "max")
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A study's frozen definition."""
+
+    study: str
+    space: Space
+    goal: Goal
+    sampler: Sampler
+    seed: int
+    stale_s: float = DEFAULT_STALE_S
+    max_step: int | None = None
+
+    def body(self) -> dict[str, Any]:
+        """The fields of study.json."""
+        return {
+            "study": self.study, "space": self.space.to_json(), "goal": self.goal, "seed": self.seed,
+            "sampler": self.sampler.describe(), "pruner": None, "stale_s": self.stale_s, "max_step": self.max_step,
+        }  # fmt: skip
+
+
+def read_definition(store: Store, study: str) -> Definition | None:
+    """The definition of a study, None if it has none (yet). Raises RecordError if it does not parse."""
+    key = store.keys(study).study
+    there = store.backend.read(key)
+    if there is None:
+        return None
+    pause_s = 0.02
+    clock = store.machine.clock
+    deadline = clock.monotonic() + store.settler.patience_s
+    while not there.data and clock.monotonic() < deadline:  # claimed, its creator is still writing
+        clock.sleep(pause_s)
+        there = store.backend.read(key) or there
+    body = decode(there.data, key)
+    try:
+        if body["study"] != study:
+            raise RecordError(f"{key} holds the study {body['study']!r} instead of {study!r}", key=key)
+        return Definition(
+            study,
+            Space.from_json(body["space"]),
+            body["goal"],
+            make_sampler(body["sampler"], seed=body["seed"], goal=body["goal"]),
+            body["seed"],
+            float(body["stale_s"]),
+            body["max_step"],
+        )
+    except (KeyError, TypeError) as wrong:
+        raise RecordError(f"{key} is not the definition of a study ({wrong!r})", key=key) from None
+
+
+def create_or_join(
+    store: Store,
+    study: str,
+    *,
+    space: Space | None,
+    goal: Goal | None,
+    sampler: str | Sampler | None,
+    seed: int | None,
+    stale_s: float | None,
+    max_step: int | None,
+    me: str | None,
+) -> Definition | None:
+    """The study's definition, created by this call or by whoever was first; None for reading a study without one.
+
+    Raises RefusedError (differs), UsageError (cannot be meant), NotFound (says which studies exist).
+    """
+    _check(goal, seed, stale_s, max_step)
+    found = read_definition(store, study)
+    if found is None:
+        if space is None or goal is None:
+            _only_read(store, study, space, goal)
+            return None
+        _agree_with_records(store, study, goal)
+        if seed is None:
+            seed = getattr(sampler, "seed", None)
+        if seed is None:
+            seed = int.from_bytes(store.machine.entropy(4), "big")
+        chosen = make_sampler(sampler or DEFAULT_SAMPLER, seed=seed, goal=goal)
+        ours = Definition(study, space, goal, chosen, seed, stale_s or DEFAULT_STALE_S, max_step)
+        body = {**store.head("study", me), **ours.body()}
+        if store.settler.claim(store.keys(study).study, body, durable=True) is not None:
+            return ours
+        found = read_definition(store, study)
+        if found is None:
+            raise StoreError(f"study {study!r} was created and removed again meanwhile: try again")
+    _compare(found, space, goal, sampler, seed, stale_s, max_step)
+    return found
+
+
+def _check(goal: str | None, seed: int | None, stale_s: float | None, max_step: int | None) -> None:
+    if goal is not None and goal not in _GOALS:
+        raise UsageError(f'goal must be "min" or "max", not {goal!r}')
+    if seed is not None and (type(seed) is not int or not 0 <= seed < 2**63):
+        raise UsageError(f"seed must be an integer from 0 to 2**63 - 1, not {seed!r}")
+    if stale_s is not None and not (isinstance(stale_s, int | float) and 0 < stale_s < float("inf")):
+        raise UsageError(f"stale_s must be a positive number of seconds, not {stale_s!r}")
+    if max_step is not None and (type(max_step) is not int or max_step < 0):
+        raise UsageError(f"max_step must be a non-negative integer, not {max_step!r}")
+
+
+def _compare(
+    found: Definition,
+    space: Space | None,
+    goal: Goal | None,
+    sampler: str | Sampler | None,
+    seed: int | None,
+    stale_s: float | None,
+    max_step: int | None,
+) -> None:
+    if space is not None and space != found.space:
+        name, ours, theirs = next(iter(space.differences(found.space)), ("space", space, found.space))
+        _refuse(found.study, f"space ({name})", theirs, ours)
+    for field, ours, theirs in (
+        ("goal", goal, found.goal),
+        ("seed", seed, found.seed),
+        ("stale_s", stale_s and float(stale_s), found.stale_s),
+        ("max_step", max_step, found.max_step),
+    ):
+        if ours is not None and ours != theirs:
+            _refuse(found.study, field, theirs, ours)
+    if isinstance(sampler, str):
+        if sampler != found.sampler.name:
+            _refuse(found.study, "sampler", found.sampler.name, sampler)
+    elif sampler is not None:
+        ours = make_sampler(sampler, seed=found.seed, goal=found.goal).describe()
+        if ours != found.sampler.describe():
+            _refuse(found.study, "sampler", found.sampler.describe(), ours)
+
+
+def _refuse(study: str, field: str, theirs: object, ours: object) -> None:
+    raise RefusedError(
+        f"study {study!r} was created with {field} = {theirs!r}, and you say {ours!r}: {_CURE}",
+        field=field, theirs=theirs, ours=ours,
+    )  # fmt: skip
+
+
+def _only_read(store: Store, study: str, space: Space | None, goal: str | None) -> None:
+    """Without a space and a goal nothing is created: the study exists through its records, or it does not exist."""
+    studies = store.studies()
+    if study in studies and space is None:
+        return
+    missing = " and ".join(word for word, given in (("a space", space), ("a goal", goal)) if given is None)
+    known = ", ".join(repr(name) for name in studies[:10]) or "none"
+    raise NotFound(f"there is no study {study!r} in {store.url} (there: {known}); to create it give {missing}")
+
+
+def _agree_with_records(store: Store, study: str, goal: str) -> None:
+    """A study begun by the function API has records but no definition: their goals must agree with ours."""
+    keys = store.keys(study)
+    for entry in store.backend.list(keys.trials()):
+        there = store.backend.read(entry.key)
+        if there is None:
+            continue
+        try:
+            theirs = decode_trial(there.data, entry.key).goal
+        except RecordError:
+            continue
+        if theirs is not None and theirs != goal:
+            _refuse(study, "goal", theirs, goal)

@@ -1,0 +1,254 @@
+"""The functions: take, report, finished, in_flight, abandoned, rescue. The seed of everything else.
+
+No object to keep and no loop to enter: what a process took it remembers here, by store, study and trial, and
+``report`` writes that attempt and no other.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from threading import Lock
+from typing import Any, Literal, NamedTuple
+
+from dibs._canon import from_json, plain, to_json
+from dibs.errors import NotOwner, RefusedError, UsageError
+from dibs.record import CLOSED
+from dibs.search import History
+from dibs.space import Space
+from dibs.store import Store
+
+from . import _results
+from ._attempt import Attempt, Terms, claim_attempt
+from ._definition import DEFAULT_STALE_S, Definition, read_definition
+from ._fold import Folded
+from ._quiet import beat_s_of
+from ._succession import next_attempt
+from ._trial import score_of
+from ._view import View, view_of
+
+__all__ = ["Taken", "abandoned", "finished", "in_flight", "report", "rescue", "take"]
+
+log = logging.getLogger("dibs")
+_taken: dict[tuple[str, str, int], Attempt] = {}
+_lock = Lock()
+
+
+class Taken(NamedTuple):
+    """A claimed attempt: train ``point`` (from the second attempt on it is the first one's)."""
+
+    attempt: int
+    point: dict[str, Any]
+    seed: int
+
+
+def take(
+    store: Store,
+    point: Mapping[str, Any],
+    *,
+    study: str,
+    trial: int,
+    goal: Literal["min", "max"],
+    me: str | None = None,
+    of: int | None = None,
+    attempt: int | None = None,
+) -> Taken | None:
+    """Claim a trial; None if it is somebody else's, settled, or the study is stopped.
+
+    Of all callers on all machines at most one gets an attempt. ``attempt=None``: attempt 0 if nobody ever
+    claimed the trial, the next one if it is interrupted, to be retried or released. ``attempt=k`` needs k-1 to
+    exist. ``of`` (default trial + 1) is the number of trials the caller wants in all. No study.json is written.
+    Raises UsageError, RefusedError (another goal than the study's), UnsureError, StoreError.
+    """
+    if isinstance(trial, bool) or not isinstance(plain(trial), int) or trial < 0:
+        raise UsageError(f"trial must be a non-negative integer, not {trial!r}")
+    if goal not in ("min", "max"):
+        raise UsageError(f'goal must be "min" or "max", not {goal!r}')
+    trial = int(trial)
+    view = view_of(store, study)
+    if view.notes.read_stopped():
+        return None
+    terms = _terms(store, study, goal, me, max(of or 0, trial + 1))
+    values = _values(point)
+    if attempt is None:
+        claimed = _take_any(view, trial, values, terms)
+    elif attempt == 0:
+        claimed = claim_attempt(store, view.keys, trial, 0, values, terms.at(trial))
+    else:
+        claimed = _take_next(view, trial, values, terms, attempt)
+    if claimed is None:
+        return None
+    with _lock:
+        _taken[store.url, study, trial] = claimed
+    return Taken(claimed.attempt, dict(claimed.point), claimed.seed)
+
+
+def report(
+    store: Store,
+    point: Mapping[str, Any],
+    curve: Iterable[Any],
+    *,
+    study: str,
+    trial: int,
+    me: str | None = None,
+    state: str = "running",
+    goal: str | None = None,
+    reason: str | None = None,
+) -> bool:
+    """Write what this process's attempt at the trial has come to; durable when a closing state returns.
+
+    ``curve``: scores, or (step, score) pairs, from the beginning. state "running" shows it (throttled) and moves
+    the record; "done", "pruned", "failed", "interrupted" close it with the last value as the score (done with
+    nothing finite to show for it is failed). Returns True if somebody rescued the trial: stop early.
+    Raises NotOwner if this process did not take it, Superseded, AlreadyClosed, UsageError, StoreError.
+    """
+    if state != "running" and state not in CLOSED:
+        raise UsageError(f"state must be running, done, pruned, failed or interrupted, not {state!r}")
+    with _lock:
+        mine = _taken.get((store.url, study, trial))
+    if mine is None:
+        raise NotOwner(f"trial {trial} of {study!r} was not taken by this process: take it first")
+    if dict(mine.point) != _values(point):
+        raise UsageError(
+            f"attempt {mine.attempt} of trial {trial} has the point {mine.point}: train what take returned"
+        )
+    theirs = mine.goal
+    if goal is not None and goal != theirs:
+        raise RefusedError(
+            f"trial {trial} was taken with goal={theirs!r}, not {goal!r}", field="goal", theirs=theirs, ours=goal
+        )
+    with mine.lock:
+        mine.curve.clear()
+        for step, value in _pairs(curve):
+            mine.add(value, step)
+        if state == "running":
+            return mine.show() and mine.rescued()
+        _close(mine, state, reason)
+    with _lock:
+        _taken.pop((store.url, study, trial), None)
+    return False
+
+
+def finished(store: Store, space: Space | None = None, *, study: str) -> History:
+    """Done trials (and attached results) with their scores, by index; with a space, those of its parameters only."""
+    return _only(space, _results.finished_of(_fresh(store, study)))
+
+
+def in_flight(store: Store, space: Space | None = None, *, study: str) -> History:
+    """Running trials, yours too, with no score; quiet ones (by the newest stamp seen) are left out."""
+    return _only(space, _results.in_flight_of(_fresh(store, study), _stale_s(store, study)))
+
+
+def abandoned(store: Store, study: str, stale_s: float | None = None) -> list[tuple[int, int]]:
+    """(trial, attempt) of running attempts that are quiet for ``stale_s`` or certainly dead. Decides nothing."""
+    return _results.abandoned_of(_fresh(store, study), store.now(), stale_s or _stale_s(store, study))
+
+
+def rescue(store: Store, study: str, stale_s: float | None = None) -> list[tuple[int, int]]:
+    """Free every abandoned attempt, so that any worker may take the next one; runs nothing."""
+    found = abandoned(store, study, stale_s)
+    for n, attempt in found:
+        view_of(store, study).notes.release(n, attempt, None)
+    return found
+
+
+def _take_any(view: View, trial: int, point: dict[str, Any], terms: Terms) -> Attempt | None:
+    if trial not in view.attempts:
+        claimed = claim_attempt(view.store, view.keys, trial, 0, point, terms.at(trial))
+        if claimed is not None:
+            return claimed
+    found = _look(view, trial)
+    if found is None or not found.waiting:
+        return None
+    return next_attempt(view, found, terms, lambda: point)
+
+
+def _take_next(view: View, trial: int, point: dict[str, Any], terms: Terms, attempt: int) -> Attempt | None:
+    found = _look(view, trial)
+    if attempt < 0 or found is None or found.top.attempt < attempt - 1:
+        raise UsageError(f"attempt {attempt} of trial {trial} needs attempt {attempt - 1} to exist")
+    if found.settled or found.top.attempt >= attempt:
+        return None
+    return next_attempt(view, found, terms, lambda: point)
+
+
+def _look(view: View, trial: int) -> Folded | None:
+    """Read all attempts of one trial, and the notes."""
+    view.notes.refresh()
+    attempt = 0
+    while view.look(trial, attempt) is not None or attempt <= max(view.attempts.get(trial, {}), default=-1):
+        attempt += 1
+    return view.trial(trial)
+
+
+def _close(mine: Attempt, state: str, reason: str | None) -> None:
+    step = max(mine.curve, default=None)
+    score = mine.curve[step] if step is not None else None
+    if state == "done":
+        try:
+            score = score_of(score)
+        except UsageError as wrong:
+            state, score, reason = "failed", None, str(wrong)
+    if score is not None and score * 0 != 0:  # NaN and infinities stay in the curve
+        score = None
+    mine.close(state, score=score if state in ("done", "pruned") else None, step=step, reason=reason)
+
+
+def _pairs(curve: Iterable[Any]) -> list[tuple[int, float]]:
+    pairs = []
+    for at, item in enumerate(curve):
+        if isinstance(item, tuple | list):
+            if len(item) != 2 or isinstance(item[0], bool) or not isinstance(plain(item[0]), int) or item[0] < 0:
+                raise UsageError(f"a curve is scores or (step, score) pairs, not {item!r}")
+            pairs.append((int(item[0]), score_of(item[1], finite=False)))
+        else:
+            pairs.append((at, score_of(item, finite=False)))
+    return pairs
+
+
+def _values(point: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return {str(name): from_json(to_json(value)) for name, value in point.items()}
+    except (TypeError, AttributeError) as wrong:
+        raise UsageError(f"a point maps names to values: {wrong}") from None
+
+
+def _terms(store: Store, study: str, goal: str, me: str | None, of: int) -> Terms:
+    defined = _definition(store, study)
+    if defined is not None and defined.goal != goal:
+        raise RefusedError(
+            f"study {study!r} was created with goal={defined.goal!r}, and you say {goal!r}: say the study's",
+            field="goal", theirs=defined.goal, ours=goal,
+        )  # fmt: skip
+    seed = defined.seed if defined is not None else 0
+    beat_s = beat_s_of(_stale_s(store, study), folder=store.backend.traits.touch)
+    return Terms(seed=seed, of=of, goal=goal, me=me, beat_s=beat_s)
+
+
+def _definition(store: Store, study: str) -> Definition | None:
+    known: Definition | None = store.kept.get(("definition", study))
+    if known is None:
+        known = read_definition(store, study)
+        if known is not None:
+            store.kept["definition", study] = known
+    return known
+
+
+def _stale_s(store: Store, study: str) -> float:
+    defined = _definition(store, study)
+    return defined.stale_s if defined is not None else DEFAULT_STALE_S
+
+
+def _fresh(store: Store, study: str) -> View:
+    view = view_of(store, study)
+    view.refresh()
+    return view
+
+
+def _only(space: Space | None, history: History) -> History:
+    if space is None:
+        return history
+    names = set(space.names)
+    if all(point.keys() <= names for point in history.points):
+        return history
+    return History.coerce([pair for pair in history if pair[0].keys() <= names])

@@ -1,0 +1,104 @@
+"""Notes: small signals, each a claim, so that saying a thing twice is saying it once.
+
+stop/<k> and go/<k>: stopped = the highest stop k has no go k. wish/<digest>: a point somebody wants tried.
+release/<n>-<a>: frees attempt a for the next one, whatever its state but done and pruned.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dibs._canon import digest as digest_of
+from dibs._canon import from_json, to_json
+from dibs.errors import RecordError
+from dibs.record import decode
+from dibs.store import Store, StudyKeys
+
+__all__ = ["Notes"]
+
+
+class Notes:
+    """The notes of one study, as last refreshed, and the claims that add one."""
+
+    def __init__(self, store: Store, keys: StudyKeys) -> None:
+        self.store, self.keys = store, keys
+        self.wishes: dict[str, dict[str, Any]] = {}
+        self.released: dict[int, set[int]] = {}
+        self.problems: dict[str, str] = {}
+        self._stops: set[int] = set()
+        self._goes: set[int] = set()
+
+    @property
+    def stopped(self) -> bool:
+        """No new claims; running ones finish."""
+        return bool(self._stops) and max(self._stops) not in self._goes
+
+    def refresh(self) -> set[int]:
+        """Look again; returns the trials that have a new release note."""
+        stops: set[int] = set()
+        goes: set[int] = set()
+        wishes: set[str] = set()
+        released: dict[int, set[int]] = {}
+        for entry in self.store.backend.list(self.keys.notes()):
+            kind, _, rest = entry.key[len(self.keys.notes()) :].partition("/")
+            stem = rest.removesuffix(".json")
+            if kind in ("stop", "go") and stem.isdigit():
+                (goes if kind == "go" else stops).add(int(stem))
+            elif kind == "release" and (at := self.keys.parse(entry.key)):
+                released.setdefault(at[0], set()).add(at[1])
+            elif kind == "wish":
+                wishes.add(stem)
+                if stem not in self.wishes and entry.key not in self.problems:
+                    self._read_wish(stem, entry.key)
+        self._stops, self._goes = stops, goes
+        changed = {n for n in released.keys() | self.released.keys() if released.get(n) != self.released.get(n)}
+        self.released = released
+        self.wishes = {wish: point for wish, point in self.wishes.items() if wish in wishes}
+        return changed
+
+    def read_stopped(self) -> bool:
+        """Look at the stop and go notes alone."""
+        for kind, known in (("stop", self._stops), ("go", self._goes)):
+            for entry in self.store.backend.list(f"{self.keys.notes()}{kind}/"):
+                stem = entry.key.rpartition("/")[2].removesuffix(".json")
+                if stem.isdigit():
+                    known.add(int(stem))
+        return self.stopped
+
+    def stop(self, me: str | None) -> bool:
+        """No new claims from now on; False if it was stopped already."""
+        self.refresh()
+        if self.stopped:
+            return False
+        k = max(self._stops, default=-1) + 1
+        return self._claim(self.keys.stop(k), "stop", me)
+
+    def resume(self, me: str | None) -> bool:
+        """Claims again; False if it was not stopped."""
+        self.refresh()
+        return self.stopped and self._claim(self.keys.go(max(self._stops)), "go", me)
+
+    def wish(self, point: dict[str, Any], me: str | None) -> bool:
+        """Ask for a point, once for the whole study; False if somebody did before."""
+        text = {name: to_json(value) for name, value in point.items()}
+        return self._claim(self.keys.wish(digest_of(text)), "wish", me, point=text)
+
+    def release(self, n: int, attempt: int, me: str | None) -> bool:
+        """Free an attempt for the next one; False if it was free already."""
+        return self._claim(self.keys.release(n, attempt), "release", me)
+
+    def _claim(self, key: str, note: str, me: str | None, **fields: Any) -> bool:
+        body = {**self.store.head("note", me), "note": note, "study": self.keys.name, **fields}
+        return self.store.settler.claim(key, body, durable=True) is not None
+
+    def _read_wish(self, stem: str, key: str) -> None:
+        there = self.store.backend.read(key)
+        if there is None:
+            return
+        try:
+            point = decode(there.data, key)["point"]
+            if digest_of(point) != stem:
+                raise RecordError(f"{key} holds another point than its name says", key=key)
+            self.wishes[stem] = {str(name): from_json(value) for name, value in point.items()}
+        except (RecordError, KeyError, TypeError, AttributeError) as wrong:
+            self.problems[key] = str(wrong)

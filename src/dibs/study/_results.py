@@ -1,0 +1,135 @@
+"""Views turned into answers: results by the fold, histories for samplers, who holds what. Reads only."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, NamedTuple
+
+from dibs.errors import NoResult, UsageError
+from dibs.record import Who
+from dibs.search import History
+
+from ._fold import Folded, Seen
+from ._quiet import counts, is_quiet
+from ._view import View
+
+__all__ = [
+    "TrialResult",
+    "abandoned_of",
+    "best_of",
+    "counts_of",
+    "finished_of",
+    "goal_of",
+    "history_of",
+    "in_flight_of",
+    "results_of",
+]
+
+
+class TrialResult(NamedTuple):
+    """One trial as it stands. ``score`` is None while running; ``took`` in seconds; ``who`` the attempt's process."""
+
+    n: int
+    attempt: int
+    state: str
+    point: dict[str, Any]
+    score: float | None
+    who: Who
+    reason: str | None
+    started: str | None
+    took: float | None
+
+
+def result_of(trial: Folded) -> TrialResult:
+    """The trial's result by the fold; an unreadable record is a running one without a point."""
+    seen, record = trial.counts, trial.counts.record
+    if record is None:
+        return TrialResult(trial.n, seen.attempt, "running", {}, None, Who(), "the record does not read", None, None)
+    return TrialResult(
+        trial.n, seen.attempt, record.state, dict(record.point), record.score, record.who, record.reason,
+        record.started_at, record.took_s,
+    )  # fmt: skip
+
+
+def results_of(view: View, state: str | None = None) -> list[TrialResult]:
+    """One result per trial, by index."""
+    return [
+        result for trial in view.trials() if (result := result_of(trial)) and (state is None or result.state == state)
+    ]
+
+
+def counts_of(view: View) -> dict[str, int]:
+    """How many trials are in each state; states nobody is in are left out."""
+    return dict(Counter(trial.state for trial in view.trials()))
+
+
+def goal_of(view: View) -> str:
+    """The goal the records carry, for studies without a definition. Raises UsageError if they disagree or have none."""
+    goals = {
+        seen.record.goal
+        for seens in view.attempts.values()
+        for seen in seens.values()
+        if seen.record and seen.record.goal
+    }
+    if len(goals) != 1:
+        said = "different goals" if goals else "no goal"
+        raise UsageError(f"the records of study {view.study!r} carry {said}: open it with goal=")
+    return goals.pop()
+
+
+def best_of(view: View, goal: str, k: int) -> list[TrialResult]:
+    """The k best done trials, best first; ties by the lower index."""
+    done = [result for result in results_of(view, "done") if result.score is not None]
+    sign = 1.0 if goal == "min" else -1.0
+    return sorted(done, key=lambda result: (sign * (result.score or 0.0), result.n))[:k]
+
+
+def no_result(view: View) -> NoResult:
+    """The error that says how far a study is without a result."""
+    counted = ", ".join(f"{count} {state}" for state, count in sorted(counts_of(view).items())) or "no trials"
+    return NoResult(f"study {view.study!r} has no done trial yet ({counted})")
+
+
+def finished_of(view: View) -> History:
+    """Done trials with their scores (and attached results), by index; pruned and failed are not in it."""
+    rows = [row for trial in view.trials() if trial.state == "done" and (row := _row(trial.counts))]
+    return History.of(_given(view) + rows)
+
+
+def in_flight_of(view: View, stale_s: float) -> History:
+    """Running attempts, yours too; quiet ones (by the newest stamp seen) are left out."""
+    rows = [row for seen in view.running() if not _quiet(view, seen, view.newest, stale_s) and (row := _row(seen))]
+    return History.of(rows)
+
+
+def abandoned_of(view: View, now: float, stale_s: float) -> list[tuple[int, int]]:
+    """(trial, attempt) of running attempts that are quiet or whose process is certainly gone. Decides nothing."""
+    gone = view.store.machine.gone
+    return [
+        (seen.n, seen.attempt)
+        for seen in view.running()
+        if seen.attempt not in view.released(seen.n)
+        and (_quiet(view, seen, now, stale_s) or (seen.record is not None and gone(seen.record.who)))
+    ]
+
+
+def history_of(view: View, stale_s: float = 3600.0) -> History:
+    """Everything a sampler may learn from: attached, closed and running."""
+    rows = [row for trial in view.trials() if trial.settled and (row := _row(trial.counts))]
+    return History.of(_given(view) + rows) + in_flight_of(view, stale_s)
+
+
+def _quiet(view: View, seen: Seen, now: float, stale_s: float) -> bool:
+    quiet_before, _ = counts(list(view.attempts[seen.n].values()), view.released(seen.n))
+    return is_quiet(seen, now, quiet_before, stale_s)
+
+
+def _row(seen: Seen) -> tuple[int, dict[str, Any], float | None, str, int | None] | None:
+    record = seen.record
+    if record is None:
+        return None
+    return seen.n, record.point, record.score, record.state, record.step
+
+
+def _given(view: View) -> list[Any]:
+    return [(-1, point, score, "done", None) for _, (point, score) in sorted(view.given.items())]

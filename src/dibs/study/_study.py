@@ -1,0 +1,241 @@
+"""A study: one search, one space, one goal, many trials; created or joined by name.
+
+Nothing here coordinates: every method is a loop over reading, deciding and claiming. Reading needs no space
+and never creates; a definition that differs is refused before anything is claimed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal, final
+
+from dibs._canon import digest as digest_of
+from dibs._canon import to_json
+from dibs.errors import UsageError
+from dibs.search import History, Sampler
+from dibs.space import Space
+from dibs.store import Store
+
+from . import _results
+from ._claimer import Claimer
+from ._definition import Definition, create_or_join
+from ._loop import loop
+from ._results import TrialResult
+from ._session import Session
+from ._trial import Trial, score_of
+from ._view import View, view_of
+
+__all__ = ["Study"]
+
+
+@final
+class Study:
+    """``Study("/mnt/shared/studies", "spam", space, goal="min")`` creates the study or joins it.
+
+    Every argument left out means "as created". Joining with another space, goal, sampler, seed, stale_s or
+    max_step raises RefusedError; no such study raises NotFound; see also Store for what its URL may raise.
+
+    ``sampler``: a name ("sobol", "random", "grid") or an instance. ``seed``: an integer, drawn once if left out.
+    ``stale_s``: seconds without a beat after which a running attempt is called quiet (3600).
+    ``ranks="independent"``: every rank under torchrun claims for itself.
+    """
+
+    def __init__(
+        self,
+        store: Store | str | os.PathLike[str],
+        name: str,
+        space: Space | Mapping[str, Any] | None = None,
+        *,
+        goal: Literal["min", "max"] | None = None,
+        sampler: str | Sampler | None = None,
+        seed: int | None = None,
+        max_step: int | None = None,
+        stale_s: float | None = None,
+        me: str | None = None,
+        ranks: Literal["independent"] | None = None,
+    ) -> None:
+        if ranks not in (None, "independent"):
+            raise UsageError(f'ranks is None or "independent", not {ranks!r}')
+        if space is not None and not isinstance(space, Space):
+            space = Space(space)
+        creating = space is not None and goal is not None
+        self.store = store if isinstance(store, Store) else Store(store, create=None if creating else False)
+        self.name, self.me, self._ranks, self._goal = name, me, ranks, goal
+        self.definition: Definition | None = create_or_join(
+            self.store, name, space=space, goal=goal, sampler=sampler, seed=seed, stale_s=stale_s,
+            max_step=max_step, me=me,
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        return f"Study({self.store.url!r}, {self.name!r})"
+
+    @property
+    def space(self) -> Space:
+        """The study's space. Raises UsageError for a study that has records but no definition."""
+        return self._defined().space
+
+    @property
+    def goal(self) -> str:
+        """ "min" or "max"; where there is no definition, what the records agree on."""
+        if self.definition is not None:
+            return self.definition.goal
+        return self._goal or _results.goal_of(self._fresh())
+
+    @property
+    def stale_s(self) -> float:
+        """Seconds without a beat after which a running attempt is quiet."""
+        return self.definition.stale_s if self.definition is not None else 3600.0
+
+    @property
+    def view(self) -> View:
+        """What this process knows of the study (shared by everybody who uses this store object)."""
+        return view_of(self.store, self.name)
+
+    # the loop
+
+    def trials(self, n: int, *, wait: bool = False, rescue_after_s: float | None = None) -> Iterator[Trial]:
+        """Claimed trials, one after the other, until the study has ``n`` over all machines; never one more.
+
+        Interrupted and released ones come first, then rescues (those certainly dead; quiet ones only with
+        ``rescue_after_s``), wishes, and new ones. It ends when nothing is left to claim; with ``wait`` when
+        all ``n`` are settled. Advancing closes an open trial as interrupted. Raises UsageError, StoreError.
+        """
+        self._check_trials(n, rescue_after_s)
+        session = Session(self.store.machine.clock)
+        return loop(session, self.claimer(n, rescue_after_s), self.space, wait=wait)
+
+    def run(
+        self,
+        objective: Callable[[Trial], Any],
+        trials: int,
+        workers: int = 1,
+        *,
+        retries: int = 0,
+        time_s: float | None = None,
+        rescue_after_s: float | None = None,
+        grace_s: float = 30.0,
+        max_failures: int | None = 3,
+    ) -> None:
+        """Run ``objective(trial) -> score`` on every trial that can be claimed, here or in ``workers`` processes.
+
+        See :func:`dibs.study._run.run`.
+        """
+        from ._run import run
+
+        self._check_trials(trials, rescue_after_s)
+        run(
+            self, objective, trials, workers, retries=retries, time_s=time_s, rescue_after_s=rescue_after_s,
+            grace_s=grace_s, max_failures=max_failures,
+        )  # fmt: skip
+
+    def claimer(self, n: int, rescue_after_s: float | None = None) -> Claimer:
+        """One worker's way through the study; what ``trials`` and ``run`` are made of."""
+        defined = self._defined()
+        return Claimer(
+            self.store, self.view, space=defined.space, sampler=defined.sampler, goal=defined.goal,
+            seed=defined.seed, trials=n, stale_s=defined.stale_s, me=self.me, rescue_after_s=rescue_after_s,
+        )  # fmt: skip
+
+    # answers
+
+    def best(self) -> TrialResult:
+        """The best done trial, ties by the lower index. Raises NoResult with the counts."""
+        top = self.top(1)
+        if not top:
+            raise _results.no_result(self.view)
+        return top[0]
+
+    def top(self, k: int) -> list[TrialResult]:
+        """The k best done trials, best first."""
+        if k < 0:
+            raise UsageError(f"top({k}): k must not be negative")
+        return _results.best_of(self._fresh(), self.goal, k)
+
+    def results(self, state: str | None = None) -> list[TrialResult]:
+        """One result per trial by the fold, by index; ``state`` keeps those in one state."""
+        return _results.results_of(self._fresh(), state)
+
+    def finished(self) -> History:
+        """Done trials (and attached results) with their scores."""
+        return _results.finished_of(self._fresh())
+
+    def in_flight(self) -> History:
+        """Running trials, yours too; quiet ones are left out."""
+        return _results.in_flight_of(self._fresh(), self.stale_s)
+
+    def abandoned(self, stale_s: float | None = None) -> list[tuple[int, int]]:
+        """(trial, attempt) of running attempts that are quiet or certainly dead. Decides nothing."""
+        return _results.abandoned_of(self._fresh(), self.store.now(), stale_s or self.stale_s)
+
+    # steering
+
+    def enqueue(self, point: Mapping[str, Any]) -> bool:
+        """Wish for a point: some worker tries it, once for the whole study. False if it was wished before."""
+        return self.view.notes.wish(self.space.check(point), self.me)
+
+    def attach(self, point: Mapping[str, Any], score: float) -> bool:
+        """Add a result obtained elsewhere: history for the sampler, no index. False if it is there already."""
+        text = {name: to_json(value) for name, value in self.space.check(point).items()}
+        value = score_of(score)
+        key = self.store.keys(self.name).given_score(digest_of({"point": text, "score": value}))
+        body = {
+            **self.store.head("given", self.me),
+            "study": self.name,
+            "point": text,
+            "score": value,
+            "from": self.store.me(self.me),
+        }
+        return self.store.settler.claim(key, body, durable=True) is not None
+
+    def stop(self) -> bool:
+        """No new claims by anybody; running trials finish. False if it was stopped already."""
+        return self.view.notes.stop(self.me)
+
+    def resume(self) -> bool:
+        """Claims again. False if it was not stopped."""
+        return self.view.notes.resume(self.me)
+
+    def retry(self, n: int | None = None) -> list[int]:
+        """Free finally failed trials (all, or trial n) for another attempt; returns their indexes."""
+        view = self._fresh()
+        failed = [
+            trial for trial in view.trials() if trial.settled and trial.state == "failed" and n in (None, trial.n)
+        ]
+        for trial in failed:
+            for seen in view.attempts[trial.n].values():
+                if seen.state == "failed":
+                    view.notes.release(trial.n, seen.attempt, self.me)
+        return [trial.n for trial in failed]
+
+    def rescue(self, stale_s: float | None = None) -> list[tuple[int, int]]:
+        """Free every abandoned attempt for the next one; runs nothing. Returns (trial, attempt) pairs."""
+        found = self.abandoned(stale_s)
+        for n, attempt in found:
+            self.view.notes.release(n, attempt, self.me)
+        return found
+
+    # inside
+
+    def _fresh(self) -> View:
+        view = self.view
+        view.refresh()
+        return view
+
+    def _defined(self) -> Definition:
+        if self.definition is None:
+            raise UsageError(f"study {self.name!r} has no definition yet: open it once with space= and goal=")
+        return self.definition
+
+    def _check_trials(self, n: int, rescue_after_s: float | None) -> None:
+        if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+            raise UsageError(f"the number of trials must be a non-negative integer, not {n!r}")
+        if rescue_after_s is not None and not rescue_after_s > 0:
+            raise UsageError(f"rescue_after_s must be a positive number of seconds, not {rescue_after_s!r}")
+        ranks = os.environ.get("WORLD_SIZE", "1")
+        if ranks.isdigit() and int(ranks) > 1 and self._ranks != "independent":
+            raise UsageError(
+                f"WORLD_SIZE={ranks}: {ranks} ranks would each claim trials of their own; claim on rank 0 and broadcast "
+                'the point, or say ranks="independent" if every rank is a worker'
+            )
+        self._defined()

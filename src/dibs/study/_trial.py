@@ -1,0 +1,295 @@
+"""A trial as the objective sees it: the point, reports, files, and one way out.
+
+However the ``with`` is left, the attempt is closed exactly once: done, pruned, failed with its traceback, or
+interrupted. An error of the store is raised as such and never recorded as the objective's failure.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import traceback
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, final
+
+from dibs._canon import plain
+from dibs.errors import AlreadyClosed, NotOwner, RecordError, StoreError, Superseded, UsageError
+from dibs.record import decode_trial
+from dibs.space import Space
+
+from ._attempt import Attempt
+from ._session import Session
+
+__all__ = ["Trial", "score_of"]
+
+log = logging.getLogger("dibs")
+_LAST: Any = object()  # done() without a score: the last one reported
+
+
+def score_of(value: Any, *, finite: bool = True) -> float:
+    """A score as a float: a number, a numpy scalar or a 0-d tensor. Raises UsageError that says what it is instead."""
+    value = plain(value)
+    if isinstance(value, bool | str | bytes) or not hasattr(value, "__float__") or getattr(value, "ndim", 0) != 0:
+        raise UsageError(f"a score must be a number, not {type(value).__name__} ({value!r:.60})")
+    try:
+        score = float(value)
+    except (TypeError, ValueError, OverflowError) as wrong:
+        raise UsageError(f"a score must be a number, not {value!r:.60} ({wrong})") from None
+    if finite and not math.isfinite(score):
+        raise UsageError(f"a score must be finite, not {score}")
+    return score
+
+
+@final
+class Trial:
+    """One claimed attempt at a trial: ``n``, ``attempt``, ``point``, ``seed``; use it as ``with trial:``.
+
+    ``stopping``: this trial should end soon (a signal, a rescue); ``reason`` says why a report answered True.
+    """
+
+    def __init__(
+        self, attempt: Attempt, space: Space, session: Session, *, failed_before: int = 0, retries: int = 0
+    ) -> None:
+        self._attempt, self._space, self._session = attempt, space, session
+        self._again = failed_before < retries
+        self._pruned = False
+        self._told = False
+        self._reason: str | None = None
+        session.open(self)
+
+    def __repr__(self) -> str:
+        return f"<Trial {self.n} attempt {self.attempt} {self._attempt.state} {self.point}>"
+
+    @property
+    def n(self) -> int:
+        """The trial's index in the study."""
+        return self._attempt.n
+
+    @property
+    def attempt(self) -> int:
+        """Which try at this trial, from 0."""
+        return self._attempt.attempt
+
+    @property
+    def point(self) -> dict[str, Any]:
+        """The parameters to try; inactive conditional ones are absent."""
+        return dict(self._attempt.point)
+
+    @property
+    def seed(self) -> int:
+        """A seed for this trial's own randomness: the same for every attempt, on every machine."""
+        return self._attempt.seed
+
+    @property
+    def state(self) -> str:
+        """running, or how this process closed it."""
+        return self._attempt.state
+
+    @property
+    def closed(self) -> bool:
+        """Whether this process has closed the attempt."""
+        return self._attempt.closed
+
+    @property
+    def stopping(self) -> bool:
+        """Whether it should end soon: a signal came, or somebody rescued the trial."""
+        return self._reason is not None or self._session.stopping
+
+    @property
+    def told(self) -> bool:
+        """Whether a report has answered True."""
+        return self._told
+
+    @property
+    def reason(self) -> str | None:
+        """Why a report answered True: the pruner's reason, "rescued", "superseded" or the signal's name."""
+        return self._reason or (self._session.reason if self._session.stopping else None)
+
+    @property
+    def folder(self) -> Path:
+        """A private folder of this attempt, made when first used: under ``DIBS_WORK``, else in the store."""
+        keys, store = self._attempt.keys, self._attempt.store
+        work = keys.work(self.n, self.attempt)
+        if os.environ.get("DIBS_WORK"):
+            path = Path(os.environ["DIBS_WORK"]).absolute() / work.removeprefix("study/")
+        elif store.backend.root is not None:
+            path = store.backend.root / work
+        else:
+            raise UsageError("this store has no folders: set DIBS_WORK to a local folder for the attempts' files")
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+    @property
+    def log(self) -> Path:
+        """The attempt's log file (in ``folder``); what the objective prints under ``run`` goes there."""
+        return self.folder / "log.txt"
+
+    # Optuna's names, as look-ups in the frozen space
+
+    def suggest_float(
+        self, name: str, low: float, high: float, *, log: bool = False, step: float | None = None
+    ) -> float:
+        """The point's value of a Float that the space declares just so. Raises SpaceError if it does not."""
+        self._space.lookup_float(name, low, high, log=log, step=step)
+        return float(self._value(name))
+
+    def suggest_int(self, name: str, low: int, high: int, *, log: bool = False, step: int = 1) -> int:
+        """The point's value of an Int that the space declares just so. Raises SpaceError if it does not."""
+        self._space.lookup_int(name, low, high, log=log, step=step)
+        return int(self._value(name))
+
+    def suggest_categorical(self, name: str, choices: Any) -> Any:
+        """The point's value of a Choice that the space declares just so. Raises SpaceError if it does not."""
+        self._space.lookup_categorical(name, choices)
+        return self._value(name)
+
+    def _value(self, name: str) -> Any:
+        if name not in self._attempt.point:
+            raise UsageError(f"{name!r} is not active at this point: ask for it only where its `when` holds")
+        return self._attempt.point[name]
+
+    # what the objective says
+
+    def report(self, score: Any, step: int | None = None) -> bool:
+        """Put one step on the curve; True = stop now (``reason`` says why). NaN is kept.
+
+        The same step twice: the last counts. Raises UsageError for what is not a number, AlreadyClosed, NotOwner.
+        """
+        value = score_of(score, finite=False)
+        if step is not None and (isinstance(step, bool) or not isinstance(plain(step), int) or plain(step) < 0):
+            raise UsageError(f"a step must be a non-negative integer, not {step!r}")
+        if self._attempt.closed:
+            raise AlreadyClosed(f"trial {self.n} is closed already ({self.state}): report before that")
+        self._attempt.add(value, None if step is None else int(plain(step)))
+        try:
+            if self._attempt.show() and self._reason is None and self._attempt.rescued():
+                self._reason = "rescued"
+        except Superseded as lost:
+            log.warning("%s", lost)
+            self._reason = "superseded"
+        except StoreError as wrong:  # an outage delays what others see; the objective goes on
+            log.warning("trial %d: a report could not be shown: %s", self.n, wrong)
+        self._told = self._pruned or self.stopping
+        return self._told
+
+    def done(self, score: Any = _LAST) -> None:
+        """Close the attempt with a score, by default the last one reported; durable when this returns.
+
+        What is no finite number (None, NaN, a text, nothing reported) closes it as failed, with the reason.
+        Raises AlreadyClosed, Superseded, StoreError (then it is still open: call again).
+        """
+        curve = self._attempt.curve
+        step = max(curve, default=None)
+        try:
+            if score is _LAST:
+                if step is None:
+                    raise UsageError("nothing was reported and no score was given")
+                score = curve[step]
+            value = score_of(score)
+        except UsageError as wrong:
+            self._close("failed", step=step, reason=str(wrong), again=self._again)
+            return
+        self._close("done", score=value, step=step)
+
+    def save(self, name: str, path: str | os.PathLike[str]) -> str:
+        """Keep a file by digest under a name, for later attempts and for good; kept when this returns."""
+        return self._attempt.keep(name, Path(path))
+
+    def load(self, name: str) -> Path | None:
+        """The newest file saved under the name by this or any earlier attempt, as a local path; None if there is none."""
+        digest = self._attempt.files.get(name)
+        for attempt in range(self.attempt - 1, -1, -1):
+            digest = digest or self._files_of(attempt).get(name)
+        if digest is None:
+            return None
+        loaded = self.folder / "loaded"
+        loaded.mkdir(exist_ok=True)
+        return self._attempt.store.fetch(digest, loaded / digest[:16])
+
+    def _files_of(self, attempt: int) -> dict[str, str]:
+        key = self._attempt.keys.attempt(self.n, attempt)
+        there = self._attempt.store.backend.read(key)
+        try:
+            return decode_trial(there.data, key).files if there is not None else {}
+        except RecordError as wrong:
+            log.warning("files of an earlier attempt are out of reach: %s", wrong)
+            return {}
+
+    # the way out
+
+    def interrupt(self, reason: str) -> None:
+        """Close the attempt as interrupted: anybody may take the next one."""
+        self._close("interrupted", step=max(self._attempt.curve, default=None), reason=reason)
+
+    def fail(self, reason: str, trace: str | None = None) -> None:
+        """Close the attempt as failed; for good unless a retry is left."""
+        step = max(self._attempt.curve, default=None)
+        self._close("failed", step=step, reason=reason[:500], traceback=trace, again=self._again)
+
+    def _close(self, state: str, **fields: Any) -> None:
+        self._attempt.close(state, **fields)
+        self._session.close(self)
+
+    def beat(self) -> None:
+        """This process lives (the session's thread calls it)."""
+        try:
+            self._attempt.beat()
+        except (NotOwner, StoreError) as wrong:
+            log.debug("beat of trial %d: %s", self.n, wrong)
+
+    @property
+    def beat_s(self) -> float:
+        """Seconds between beats."""
+        return self._attempt.beat_s
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if not self._attempt.ours:  # a forked child: the trial is its parent's
+            return False
+        swallow = isinstance(error, Exception)
+        try:
+            return self._leave(error)
+        except (Superseded, AlreadyClosed) as lost:
+            log.warning("trial %d: what it ended with is not recorded: %s", self.n, lost)
+            return swallow
+        finally:
+            self._session.close(self)
+
+    def _leave(self, error: BaseException | None) -> bool:
+        if self._attempt.closed:
+            if isinstance(error, Exception):
+                log.error("trial %d had been closed as %s when it raised %r", self.n, self.state, error)
+            return isinstance(error, Exception) and not isinstance(error, StoreError)
+        if error is None:
+            if self.stopping:
+                self.interrupt(self.reason or "stopping")
+            elif self._pruned:
+                curve = self._attempt.curve
+                self._close("pruned", score=curve[max(curve)], step=max(curve), reason=self._reason)
+            else:
+                self.done()
+            return False
+        if isinstance(error, StoreError):
+            self._try_interrupt(f"the store failed: {error}")
+            return False
+        if isinstance(error, Superseded):
+            raise error
+        if isinstance(error, KeyboardInterrupt | GeneratorExit) or (isinstance(error, SystemExit) and self.stopping):
+            self.interrupt(self.reason or type(error).__name__)
+            return False
+        text = "".join(traceback.format_exception(error))
+        self.fail(f"{type(error).__name__}: {error}".rstrip(": "), text)
+        log.error("trial %d failed: %s", self.n, text.rstrip().rpartition("\n")[2])
+        return isinstance(error, Exception)
+
+    def _try_interrupt(self, reason: str) -> None:
+        try:
+            self.interrupt(reason[:500])
+        except (NotOwner, StoreError) as wrong:
+            log.warning("trial %d is left running: %s", self.n, wrong)
