@@ -133,9 +133,10 @@ def test_a_skip_says_why() -> None:
     "arguments",
     [
         ("import dibs",),
+        ("from dibs import Choice, Float, Int, Sobol, Space, Store, Study, Trial",),
         ("import runpy, sys; sys.argv = ['dibs', '--help']; runpy.run_module('dibs', run_name='__main__')",),
     ],
-    ids=["import dibs", "dibs --help"],
+    ids=["import dibs", "a worker", "dibs --help"],
 )
 def test_start_up_is_light(arguments: tuple[str, ...]) -> None:
     assert loaded_by(*arguments) & HEAVY == set()

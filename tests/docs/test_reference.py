@@ -1,0 +1,52 @@
+"""The reference pages say what the code does."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+import dibs
+import dibs.errors
+import dibs.study
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
+
+
+def rows(page: str) -> list[list[str]]:
+    """The cells of every table row of a page."""
+    lines = (REFERENCE / page).read_text(encoding="utf-8").splitlines()
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+
+
+def test_cli_page_is_what_help_prints() -> None:
+    spec = importlib.util.spec_from_file_location("generate", REFERENCE.parent / "generate.py")
+    assert spec and spec.loader
+    generate = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generate)
+    written = (REFERENCE / "cli.md").read_text(encoding="utf-8")
+    assert written == generate.page(), "docs/reference/cli.md is behind the help texts: run make docs"
+
+
+def test_every_error_is_listed_with_its_code_and_its_base() -> None:
+    listed = {row[0].strip("`"): (row[1].strip("`"), row[2]) for row in rows("exit-codes.md") if len(row) == 3}
+    for name in dibs.errors.__all__:
+        error = getattr(dibs.errors, name)
+        assert listed[name] == (error.__bases__[-1].__name__, str(error.exit_code)), name
+    codes = {row[0] for row in rows("exit-codes.md")}
+    assert {str(getattr(dibs.errors, name).exit_code) for name in dibs.errors.__all__} <= codes
+
+
+@pytest.mark.parametrize("module", [dibs, dibs.study], ids=lambda module: module.__name__)
+def test_every_public_name_is_in_the_api_page(module) -> None:
+    words = set(re.findall(r"\w+", (REFERENCE / "api.md").read_text(encoding="utf-8")))
+    assert set(module.__all__) - {"__version__", *dibs.errors.__all__} - words == set()
+
+
+def test_environment_page_names_every_variable() -> None:
+    page = (REFERENCE / "environment.md").read_text(encoding="utf-8")
+    source = Path(dibs.__file__).parent.rglob("*.py")
+    used = {name for path in source for name in re.findall(r"[\"'](DIBS_[A-Z_]+)[\"']", path.read_text("utf-8"))}
+    assert {name for name in used if f"`{name}`" not in page} == set()
