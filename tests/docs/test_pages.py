@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -49,3 +51,29 @@ def test_what_is_not_run_is_listed() -> None:
         if block.word == "not run" and block.language in RUN
     ]
     assert sorted(found) == sorted(NOT_RUN)
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors of a page's headings, as they are made of them: lower case, words joined by hyphens."""
+    headings = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```$", "", path.read_text("utf-8"), flags=re.M | re.S), re.M)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("path", [*PAGES, ROOT / "CHANGELOG.md"], ids=name)
+def test_links_lead_somewhere(path: Path) -> None:
+    broken = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", path.read_text(encoding="utf-8")):
+        if target.startswith("https://"):
+            continue
+        file, _, anchor = target.partition("#")
+        there = (path.parent / file).resolve() if file else path
+        if not there.exists() or (anchor and anchor not in anchors(there)):
+            broken.append(target)
+    assert broken == []
+
+
+def test_readme_shows_the_quick_start() -> None:
+    shown = next(block for block in blocks((ROOT / "README.md").read_text("utf-8")) if block.value == "quickstart.py")
+    file = (ROOT / "examples" / "quickstart.py").read_text(encoding="utf-8")
+    law = ast.get_docstring(ast.parse(file), clean=False)
+    assert file == f'"""{law}"""\n\n{shown.body}'
