@@ -1,9 +1,59 @@
-"""Bytes under keys: the storage contract, its backends and the wrappers around them."""
+"""Bytes under keys: the storage contract, its backends and the wrappers around them.
+
+The contract and the two local backends are loaded at once; wrappers and mounts when they are first named.
+"""
 
 from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from dibs.backend._base import Backend, Draft, Entry, Object, Outcome, Traits
 from dibs.backend._folder import FolderBackend
 from dibs.backend._memory import MemoryBackend
 
-__all__ = ["Backend", "Draft", "Entry", "FolderBackend", "MemoryBackend", "Object", "Outcome", "Traits"]
+if TYPE_CHECKING:
+    from dibs.backend._counting import CountingBackend
+    from dibs.backend._crashing import CrashingBackend, Killed
+    from dibs.backend._faulty import FaultyBackend
+    from dibs.backend._mounts import Judgement, judge, mount_type
+    from dibs.backend._slow import SlowBackend
+    from dibs.backend._wrapper import WrapperBackend
+
+__all__ = [
+    "Backend",
+    "CountingBackend",
+    "CrashingBackend",
+    "Draft",
+    "Entry",
+    "FaultyBackend",
+    "FolderBackend",
+    "Judgement",
+    "Killed",
+    "MemoryBackend",
+    "Object",
+    "Outcome",
+    "SlowBackend",
+    "Traits",
+    "WrapperBackend",
+    "judge",
+    "mount_type",
+]
+
+_LAZY = {
+    "CountingBackend": "_counting",
+    "CrashingBackend": "_crashing",
+    "FaultyBackend": "_faulty",
+    "Judgement": "_mounts",
+    "Killed": "_crashing",
+    "SlowBackend": "_slow",
+    "WrapperBackend": "_wrapper",
+    "judge": "_mounts",
+    "mount_type": "_mounts",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)

@@ -5,35 +5,34 @@ link, unlink; a rewrite open+write+close, rename; all else happens on the way of
 Surprising: ENOENT has three meanings (no parent yet, the temporary is gone, the share is not mounted).
 """
 
-# ruff: noqa: PTH - plain strings and os calls: a Path costs as much as the system call behind it
+# Plain strings and os calls: a Path costs as much as the system call behind it.
+# ruff: noqa: PTH105, PTH106, PTH108, PTH116
 
 from __future__ import annotations
 
 import builtins
 import errno
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from stat import S_ISREG
 
 from dibs.backend._base import Backend, Draft, Entry, Object, Outcome, Traits
-from dibs.backend._fsync import sync_folder
-from dibs.backend._names import TEMPS, check_key, check_prefix
+from dibs.backend._names import TEMPS, check_key, check_prefix, legal_segment
 from dibs.backend._oserrors import is_certain, store_error
-from dibs.backend._temps import TempNames, write_whole
+from dibs.backend._reads import Chunks, read_whole
+from dibs.backend._temps import TempNames, open_temp, write_whole
+from dibs.backend._tree import Tree
 from dibs.backend._walk import CLAIM, folders_below, version_of, walk
 from dibs.errors import StoreError, UsageError
 
 __all__ = ["FolderBackend"]
 
-_READ = os.O_RDONLY
-for _flag in ("O_CLOEXEC", "O_BINARY", "O_NOFOLLOW", "O_NONBLOCK"):  # no link is followed, no FIFO waited for
-    _READ |= getattr(os, _flag, 0)
 _TRIES = 3
-_LIMIT = 64 << 20  # bytes; what is larger is a blob and is streamed
-_CHUNK = 1 << 20
 _TOUCH_FOLLOWS = os.utime not in os.supports_follow_symlinks
+
+
+Write = Callable[[str, "FolderDraft", int], Outcome]
 
 
 class FolderDraft(Draft):
@@ -51,8 +50,8 @@ class FolderBackend(Backend):
     """Bytes under keys in ``root``; ``claim`` is the method, ``"link"`` or ``"mkdir"``.
 
     At most one creator of a key is told WON, on every file system whose link(2) or mkdir(2) is exclusive
-    (``dibs doctor`` finds out). With mkdir, a claimed key whose record is not written yet reads as ``b""``.
-    Folders that are symbolic links are not listed; reading a key does not check the folders on its way.
+    (``dibs doctor`` finds out). With mkdir, a claimed key whose record is not written yet reads as ``b""``, and LOST
+    needs no second look. Folders that are links are not listed; a read does not check the folders on its way.
     """
 
     def __init__(self, root: Path | str, claim: str = "link") -> None:
@@ -62,9 +61,8 @@ class FolderBackend(Backend):
         self.traits = Traits("folder", claim, conditional_replace=False, touch=True, listing_sorted=True)
         self._base = str(self.root).rstrip("/") + "/"
         self._mkdir = claim == "mkdir"
+        self._tree = Tree(self._base)
         self._names = TempNames()
-        self._anchored: set[str] = set()  # folders whose own name is known to be on the disk
-        self._probe: tuple[int, str] | None = None  # pid and path of the file that tells the time
 
     def __repr__(self) -> str:
         return f"FolderBackend({str(self.root)!r}, claim={self.traits.claim!r})"
@@ -74,47 +72,31 @@ class FolderBackend(Backend):
 
     def prepare(self) -> None:
         """Make the root, and ``tmp/`` in it, where the root's parent exists; StoreError with the reason otherwise."""
-        try:
-            os.mkdir(self.root)
-        except FileExistsError:
-            self._demand_root()
-        except FileNotFoundError as error:
-            raise StoreError(
-                f"cannot make a store at {self.root}: the folder {self.root.parent} does not exist. Is the "
-                "share mounted? If so, make that folder first"
-            ) from error
-        except OSError as error:
-            raise store_error(error, "make a store at", str(self.root)) from error
-        self._make_folder(TEMPS[:-1])
+        self._tree.prepare()
 
     # ---- writing
 
     def stage(self, data: bytes | Iterable[bytes], *, durable: bool = False) -> Draft:
         temp = self._names.new()
         path = self._base + temp
-        try:
-            size = write_whole(path, data, durable=durable)
-        except FileNotFoundError:
-            self._make_folder(TEMPS[:-1])  # the first write; nothing was taken from ``data`` yet
-            size = write_whole(path, data, durable=durable)
+        size = write_whole(self._open_temp(path), path, data, durable=durable)
         return FolderDraft(data if isinstance(data, bytes) else None, temp, size, durable)
 
     def create(self, key: str, draft: Draft) -> Outcome:
         self._check(key)
         assert isinstance(draft, FolderDraft)
-        if self._mkdir:
-            return self._create_by_mkdir(key, draft)
         if draft.spent:
             return Outcome.LOST
+        if not self._mkdir:
+            return self._create_by_link(key, draft)
+        return self._write_claimed(key, draft) if draft.claimed == key else self._create_by_mkdir(key, draft)
+
+    def _create_by_link(self, key: str, draft: FolderDraft, missed: int = 0) -> Outcome:
         temp, path = self._base + draft.temp, self._base + key
         try:
-            while True:
-                try:
-                    os.link(temp, path)
-                    break
-                except FileNotFoundError:
-                    if not self._make_parent(key, draft):
-                        return Outcome.LOST
+            os.link(temp, path)
+        except FileNotFoundError:
+            return self._again(self._create_by_link, key, draft, missed)
         except FileExistsError:
             if not _same_file(temp, path):
                 return Outcome.LOST
@@ -125,51 +107,52 @@ class FolderBackend(Backend):
         draft.linked = True
         return self._settled(key, draft)
 
-    def _create_by_mkdir(self, key: str, draft: FolderDraft) -> Outcome:
+    def _create_by_mkdir(self, key: str, draft: FolderDraft, missed: int = 0) -> Outcome:
         path = self._base + key
-        if draft.claimed != key:
-            if draft.spent:
-                return Outcome.LOST
-            try:
-                self._mkdir_claim(key, path)
-            except FileExistsError:
-                return Outcome.LOST
-            except OSError as error:
-                if is_certain(error) or error.errno == errno.EPERM:
-                    raise store_error(error, "claim", path, key) from error
-                return Outcome.UNSURE
-            if os.path.lexists(path):  # written by replace, without a claim
-                return Outcome.LOST
-            draft.claimed = key
+        try:
+            os.mkdir(path + CLAIM)  # noqa: PTH102
+        except FileNotFoundError:
+            return self._again(self._create_by_mkdir, key, draft, missed)
+        except FileExistsError:
+            return Outcome.LOST
+        except OSError as error:
+            if is_certain(error) or error.errno == errno.EPERM:
+                raise store_error(error, "claim", path, key) from error
+            return Outcome.UNSURE
+        if os.path.lexists(path):  # written by replace, which leaves no claim
+            return Outcome.LOST
+        draft.claimed = key
+        return self._write_claimed(key, draft)
+
+    def _write_claimed(self, key: str, draft: FolderDraft) -> Outcome:
+        path = self._base + key
         try:
             os.replace(self._base + draft.temp, path)
         except FileNotFoundError:
-            draft.spent = True  # it landed at an earlier try, or somebody removed it: the name knows
-            return Outcome.UNSURE
+            return Outcome.UNSURE  # it landed at an earlier try, or somebody removed it: the name knows
         except OSError as error:
-            if is_certain(error):
-                with suppress(OSError):
-                    os.rmdir(path + CLAIM)
-                    draft.claimed = ""
-                    raise store_error(error, "write", path, key) from error
-            return Outcome.UNSURE
+            if not is_certain(error):
+                return Outcome.UNSURE
+            try:
+                os.rmdir(path + CLAIM)  # given back, so that no empty claim stays behind
+            except OSError:
+                return Outcome.UNSURE
+            draft.claimed = ""
+            raise store_error(error, "write", path, key) from error
         draft.spent = True
         return self._settled(key, draft)
 
     def replace(self, key: str, draft: Draft, version: str | None) -> Outcome:
         self._check(key)
         assert isinstance(draft, FolderDraft)
-        if draft.spent:
-            return Outcome.LOST
+        return Outcome.LOST if draft.spent else self._replace(key, draft)
+
+    def _replace(self, key: str, draft: FolderDraft, missed: int = 0) -> Outcome:
         temp, path = self._base + draft.temp, self._base + key
         try:
-            while True:
-                try:
-                    os.replace(temp, path)
-                    break
-                except FileNotFoundError:
-                    if not self._make_parent(key, draft):
-                        return Outcome.LOST
+            os.replace(temp, path)
+        except FileNotFoundError:
+            return self._again(self._replace, key, draft, missed)
         except OSError as error:
             if is_certain(error) or error.errno == errno.EPERM:
                 raise store_error(error, "rewrite", path, key) from error
@@ -186,7 +169,7 @@ class FolderBackend(Backend):
         try:
             os.unlink(self._base + draft.temp)
         except FileNotFoundError:
-            if not os.path.isdir(self._base + TEMPS):
+            if not self._tree.temps_exist():
                 return False  # an unmounted share looks like this, and the temporary is still on the server
         except OSError:
             return False
@@ -206,11 +189,12 @@ class FolderBackend(Backend):
         return False
 
     def delete(self, key: str) -> bool:
-        """Remove the key; a temporary (``tmp/...``, from ``list("tmp/")``) may be named too, for cleaning up."""
-        if not key.startswith(TEMPS):
-            self._check(key)
-        there = self._remove(os.unlink, key, "")
-        if self._mkdir:  # behind the record, so that nobody can win the name while its record is still there
+        """Remove the key; False if it was not there. For cleaning up, a name out of ``list("tmp/")`` will do as well."""
+        if key.startswith(TEMPS) and legal_segment(key[len(TEMPS) :]):
+            return self._remove(os.unlink, key)
+        self._check(key)
+        there = self._remove(os.unlink, key)
+        if self._mkdir:  # after the record, so that nobody can win the name while its record is still there
             there = self._remove(os.rmdir, key, CLAIM) or there
         return there
 
@@ -221,39 +205,36 @@ class FolderBackend(Backend):
         path = self._base + key
         for attempt in range(1, _TRIES + 1):
             try:
-                return _read_whole(path, key)
+                return read_whole(path, key)
             except FileNotFoundError:
                 return self._bare_claim(key) if self._mkdir else None
             except NotADirectoryError:
-                self._demand_root(missing_ok=True)
+                self._tree.demand_root(missing_ok=True)
                 return None
+            except StoreError:
+                raise
             except OSError as error:
-                if isinstance(error, StoreError):
-                    raise
                 if error.errno != errno.ESTALE or attempt == _TRIES:
                     raise store_error(error, "read", path, key) from error
         return None
 
     def stream(self, key: str) -> Iterator[bytes] | None:
         self._check(key)
-        path = self._base + key
         try:
-            fd = _open_regular(path, key)
+            return Chunks(self._base + key, key)
         except FileNotFoundError:
             return iter(()) if self._mkdir and self._bare_claim(key) else None
         except NotADirectoryError:
+            self._tree.demand_root(missing_ok=True)
             return None
         except StoreError:
             raise
         except OSError as error:
-            raise store_error(error, "read", path, key) from error
-        return _Chunks(fd, path, key)
+            raise store_error(error, "read", self._base + key, key) from error
 
     def list(self, prefix: str, after: str = "", *, details: bool = False) -> Iterator[Entry]:
-        """As the contract says; the temporaries only for ``list("tmp/")``, for cleaning up."""
+        """As the contract says. The temporaries are in no listing but ``list("tmp/")``, which is for cleaning up."""
         check_prefix(prefix)
-        if after and after > prefix and not after.startswith(prefix):
-            return iter(())
         return walk(self._base, prefix, after, details, self._mkdir)
 
     def folders(self, prefix: str) -> builtins.list[str]:
@@ -261,83 +242,41 @@ class FolderBackend(Backend):
         return folders_below(self._base, prefix, self._mkdir)
 
     def now(self) -> float:
+        path = self._base + self._names.probe()
         for _ in range(_TRIES):
-            probe = self._probe
-            if probe is None or probe[0] != os.getpid():
-                draft = self.stage(b"")
-                self._probe = probe = (os.getpid(), self._base + draft.temp)
             try:
-                os.utime(probe[1], None)
-                return os.stat(probe[1]).st_mtime
-            except FileNotFoundError:
-                self._probe = None  # somebody cleaned up
+                os.utime(path, None)
+                return os.stat(path).st_mtime
+            except FileNotFoundError:  # the first call of this process, or somebody cleaned up
+                os.close(self._open_temp(path, exclusive=False))
             except OSError as error:
-                raise store_error(error, "ask the store's time at", probe[1]) from error
-        raise StoreError(f"cannot ask the store's time: files in {self._base}{TEMPS} vanish as soon as they are made")
+                raise store_error(error, "ask the store's time at", path) from error
+        raise StoreError(f"cannot ask the store's time: {path} vanishes as soon as it is made")
 
-    # ---- on the way of an error, and once per folder
+    # ---- what only errors need
+
+    def _open_temp(self, path: str, *, exclusive: bool = True) -> int:
+        try:
+            return open_temp(path, exclusive=exclusive)
+        except (FileNotFoundError, NotADirectoryError):  # the store's first write, or no store
+            self._tree.make(TEMPS[:-1])
+            return open_temp(path, exclusive=exclusive)
 
     def _check(self, key: str) -> None:
         check_key(key)
         if self._mkdir and CLAIM + "/" in key + "/":
             raise UsageError(f"{key!r}: no name may end in {CLAIM} in a store that claims by mkdir")
 
-    def _demand_root(self, *, missing_ok: bool = False) -> None:
-        if os.path.isdir(self._base):
-            return
-        if os.path.lexists(self.root):
-            raise StoreError(f"{self.root} is not a folder: a store needs one")
-        if not missing_ok:
-            raise StoreError(
-                f"the store's folder {self.root} does not exist: is the share mounted? If it is, create the store first"
-            )
-
-    def _make_folder(self, folder: str) -> None:
-        """Make a folder and its parents below the root, never the root itself: an unmounted share must not be filled."""
-        try:
-            os.mkdir(self._base + folder)
-        except FileExistsError:
-            return
-        except (FileNotFoundError, NotADirectoryError) as error:
-            parent = folder.rpartition("/")[0]
-            if not parent:
-                self._demand_root()
-            elif isinstance(error, FileNotFoundError):
-                self._make_folder(parent)
-                with suppress(FileExistsError):
-                    os.mkdir(self._base + folder)
-                self._anchored.discard(folder)
-                return
-            raise store_error(error, "make the folder", self._base + folder) from error
-        except OSError as error:
-            raise store_error(error, "make the folder", self._base + folder) from error
-        self._anchored.discard(folder)
-
-    def _make_parent(self, key: str, draft: Draft) -> bool:
-        """After ENOENT: False if the temporary is gone, else the key's folder is made and the call may go on."""
-        if not os.path.lexists(self._base + draft.temp):
-            if not os.path.isdir(self._base + TEMPS):
-                self._demand_root()
-                raise StoreError(f"{self._base}{TEMPS} is gone: is the share still mounted?", key=key)
+    def _again(self, write: Write, key: str, draft: FolderDraft, missed: int) -> Outcome:
+        """After ENOENT: once more with the folder made, or LOST because the temporary is gone."""
+        if not self._tree.holds(draft.temp):
             draft.spent = True
-            return False
+            return Outcome.LOST
         folder = key.rpartition("/")[0]
-        if not folder or os.path.isdir(self._base + folder):
-            raise StoreError(
-                f"cannot write {self._base}{key}: the system says that its folder is missing, and it is not", key=key
-            )
-        self._make_folder(folder)
-        return True
-
-    def _mkdir_claim(self, key: str, path: str) -> None:
-        try:
-            os.mkdir(path + CLAIM)
-        except FileNotFoundError:
-            folder = key.rpartition("/")[0]
-            if not folder:
-                self._demand_root()
-            self._make_folder(folder)
-            os.mkdir(path + CLAIM)
+        if missed == _TRIES or not folder:
+            raise StoreError(f"cannot write {self._base}{key}: its folder vanishes as soon as it is made", key=key)
+        self._tree.make(folder)
+        return write(key, draft, missed + 1)
 
     def _links_never(self, temp: str, path: str) -> bool:
         """After EPERM: True if this file system makes no hard links at all, not even where nobody races."""
@@ -346,28 +285,19 @@ class FolderBackend(Backend):
         other = self._base + self._names.new()
         try:
             os.link(temp, other)
-        except PermissionError:
-            return True
-        except OSError:
-            return False
+        except OSError as error:
+            return error.errno == errno.EPERM
         with suppress(OSError):
             os.unlink(other)
         return False
 
-    def _settled(self, key: str, draft: Draft) -> Outcome:
-        """WON, once the name is on the disk where that was asked for."""
-        if not draft.durable:
-            return Outcome.WON
-        try:
-            folder = key.rpartition("/")[0]
-            sync_folder(self._base + folder)
-            while folder and folder not in self._anchored:
-                parent = folder.rpartition("/")[0]
-                sync_folder(self._base + parent)
-                self._anchored.add(folder)
-                folder = parent
-        except OSError:
-            return Outcome.UNSURE
+    def _settled(self, key: str, draft: FolderDraft) -> Outcome:
+        """WON, with the name on the disk where that was asked for; UNSURE if the disk would not say."""
+        if draft.durable:
+            try:
+                self._tree.sync(key)
+            except OSError:
+                return Outcome.UNSURE
         return Outcome.WON
 
     def _bare_claim(self, key: str) -> Object | None:
@@ -380,9 +310,9 @@ class FolderBackend(Backend):
             raise store_error(error, "read", path, key) from error
         return Object(b"", version_of(stat, 0), stat.st_mtime)
 
-    def _remove(self, call: object, key: str, suffix: str) -> bool:
+    def _remove(self, call: Callable[[str], None], key: str, suffix: str = "") -> bool:
         try:
-            call(self._base + key + suffix)  # type: ignore[operator]
+            call(self._base + key + suffix)
             return True
         except (FileNotFoundError, NotADirectoryError):
             return False
@@ -390,78 +320,10 @@ class FolderBackend(Backend):
             raise store_error(error, "remove", self._base + key + suffix, key) from error
 
 
-class _Chunks(Iterator[bytes]):
-    """The rest of an open file, closed at its end or with this object."""
-
-    def __init__(self, fd: int, path: str, key: str) -> None:
-        self._fd, self._path, self._key = fd, path, key
-
-    def __next__(self) -> bytes:
-        if self._fd >= 0:
-            try:
-                chunk = os.read(self._fd, _CHUNK)
-            except OSError as error:
-                raise store_error(error, "read", self._path, self._key) from error
-            if chunk:
-                return chunk
-            self.close()
-        raise StopIteration
-
-    def close(self) -> None:
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
-
-    def __del__(self) -> None:
-        self.close()
-
-
-def _open_regular(path: str, key: str) -> int:
-    """A descriptor of the regular file; StoreError if anything else stands there."""
-    try:
-        fd = os.open(path, _READ)
-    except OSError as error:
-        if error.errno in (errno.ENXIO, errno.ENODEV):
-            raise _not_a_record(path, key) from error
-        raise
-    return fd
-
-
-def _read_whole(path: str, key: str) -> Object:
-    fd = _open_regular(path, key)
-    try:
-        stat = os.fstat(fd)
-        if not S_ISREG(stat.st_mode):
-            raise _not_a_record(path, key)
-        size = stat.st_size
-        if size > _LIMIT:
-            raise StoreError(f"{path} has {size} bytes, more than a record may have ({_LIMIT}): stream it", key=key)
-        data = os.read(fd, size + 1)
-        if len(data) != size:  # a short read, or a file that somebody else than us writes in place
-            data = _read_on(fd, data, path, key)
-    finally:
-        os.close(fd)
-    return Object(data, version_of(stat, len(data)), stat.st_mtime)
-
-
-def _read_on(fd: int, data: bytes, path: str, key: str) -> bytes:
-    parts, total = [data], len(data)
-    while chunk := os.read(fd, _CHUNK):
-        parts.append(chunk)
-        total += len(chunk)
-        if total > _LIMIT:
-            raise StoreError(f"{path} has more bytes than a record may have ({_LIMIT}): stream it", key=key)
-    return b"".join(parts)
-
-
-def _not_a_record(path: str, key: str) -> StoreError:
-    return StoreError(f"{path} is not a regular file (a folder, FIFO, device or link): remove it by hand", key=key)
-
-
 def _same_file(temp: str, path: str) -> bool:
     """After EEXIST: the name is our own file, so an earlier try landed (an NFS server that was asked twice answers so).
 
-    True is certain; False may come from a stale attribute cache, so the settling module reads the name all the same.
+    True is certain. False may come from a stale attribute cache, so the settling module reads the name all the same.
     """
     try:
         ours = os.lstat(temp)
@@ -470,4 +332,4 @@ def _same_file(temp: str, path: str) -> bool:
         there = os.lstat(path)
     except OSError:
         return False
-    return (ours.st_ino, ours.st_dev) == (there.st_ino, there.st_dev) and ours.st_ino != 0
+    return ours.st_ino != 0 and (ours.st_ino, ours.st_dev) == (there.st_ino, there.st_dev)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,9 +16,11 @@ from dibs.backend._fsync import sync_file
 from dibs.backend._names import TEMPS
 from dibs.backend._oserrors import store_error
 
-__all__ = ["TempNames", "write_whole"]
+__all__ = ["TempNames", "open_temp", "write_whole"]
 
-_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_FLAGS = os.O_WRONLY | os.O_CREAT
+for _flag in ("O_CLOEXEC", "O_BINARY", "O_NOFOLLOW"):
+    _FLAGS |= getattr(os, _flag, 0)
 
 
 def _host() -> str:
@@ -42,26 +44,37 @@ class TempNames:
 
     def new(self) -> str:
         """A name below the store's root that nobody has drawn before."""
+        return self._process() + os.urandom(8).hex()
+
+    def probe(self) -> str:
+        """The name of the one file by which this process asks for the store's time."""
+        return self._process() + "now"
+
+    def _process(self) -> str:
         pid, head = self._head
         if pid != os.getpid():
             pid = os.getpid()
             head = f"{self._machine}-{pid}-"
             self._head = (pid, head)
-        return head + os.urandom(8).hex()
+        return head
 
 
-def write_whole(path: str, data: bytes | Iterable[bytes], *, durable: bool) -> int:
-    """Make the file exclusively and write all of ``data``; the number of bytes written.
-
-    Nothing is left behind if that fails, whatever the reason. FileNotFoundError: no such folder. StoreError: the rest
-    that a file system can say, a full disk first of all. What ``data``'s own iteration raises passes unchanged.
-    """
+def open_temp(path: str, *, exclusive: bool = True) -> int:
+    """A descriptor of a file that did not exist (or may); as it came, the error of a missing folder; StoreError otherwise."""
     try:
-        fd = os.open(path, _FLAGS, 0o666)
-    except FileNotFoundError:
+        return os.open(path, _FLAGS | os.O_EXCL if exclusive else _FLAGS, 0o666)
+    except (FileNotFoundError, NotADirectoryError):
         raise
     except OSError as error:
         raise store_error(error, "write to the store at", path) from error
+
+
+def write_whole(fd: int, path: str, data: bytes | Iterable[bytes], *, durable: bool) -> int:
+    """Write all of ``data`` to the new file and close it; the number of bytes written.
+
+    Nothing is left behind if that fails, whatever the reason. StoreError: what a file system can say, a full disk
+    first of all. What ``data``'s own iteration raises passes unchanged.
+    """
     try:
         try:
             size = _write_all(fd, path, data)
@@ -74,7 +87,7 @@ def write_whole(path: str, data: bytes | Iterable[bytes], *, durable: bool) -> i
         _checked(path, os.close, fd)  # NFS reports a full disk here
     except BaseException:
         with suppress(OSError):
-            os.unlink(path)  # noqa: PTH108 - as in _folder
+            os.unlink(path)  # noqa: PTH108 - no pathlib on the hot path
         raise
     return size
 
@@ -95,8 +108,8 @@ def _write_chunk(fd: int, path: str, chunk: bytes) -> int:
     return done
 
 
-def _checked(path: str, call: object, fd: int) -> None:
+def _checked(path: str, call: Callable[[int], None], fd: int) -> None:
     try:
-        call(fd)  # type: ignore[operator]
+        call(fd)
     except OSError as error:
         raise store_error(error, "write to the store at", path) from error

@@ -33,25 +33,27 @@ def walk(base: str, prefix: str, after: str, details: bool, claims: bool) -> Ite
 
     ``claims``: a folder ``<key>.claim/`` stands for its key while the record is missing.
     """
-    if _led_astray(base, prefix):
-        return
+    if (after <= prefix or after.startswith(prefix)) and not _led_astray(base, prefix):
+        yield from _walk(base, prefix, after, details, claims)
+
+
+def _walk(base: str, prefix: str, after: str, details: bool, claims: bool) -> Iterator[Entry]:
     for line, entry, bare in sorted(_lines(base, prefix, claims), key=_sort_key):
         key = prefix + line
         if line[-1] == "/":
             inside = after.startswith(key)
             if inside or key > after:
-                yield from walk_inside(base, key, after if inside else "", details, claims)
+                yield from _walk(base, key, after if inside else "", details, claims)
         elif key > after:
             found = _entry(key, entry, bare) if details else Entry(key, "", 0.0, 0 if bare else -1)
             if found is not None:
                 yield found
 
 
-walk_inside = walk
-
-
 def folders_below(base: str, prefix: str, claims: bool) -> list[str]:
     """The names of the folders directly below the prefix that hold a key at any depth, sorted."""
+    if _led_astray(base, prefix):
+        return []
     names = (line[:-1] for line, _, _ in _lines(base, prefix, claims) if line[-1] == "/")
     return sorted(name for name in names if _holds_a_key(base, f"{prefix}{name}/", claims))
 
@@ -85,7 +87,7 @@ def _scan(base: str, prefix: str) -> list[os.DirEntry[str]]:
         except FileNotFoundError:
             return []
         except NotADirectoryError as error:
-            if prefix:
+            if os.path.isdir(base):  # noqa: PTH112
                 return []
             raise store_error(error, "list the store at", base) from error
         except OSError as error:
