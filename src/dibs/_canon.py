@@ -14,6 +14,7 @@ from typing import Any
 
 __all__ = ["chance", "digest", "dumps", "from_json", "plain", "to_json"]
 
+_DEEPEST = 16  # tuples in tuples; a hostile record must not reach Python's own limit later, in somebody's repr
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
@@ -35,10 +36,10 @@ def plain(value: Any) -> Any:
     return value
 
 
-def to_json(value: Any) -> Any:
+def to_json(value: Any, depth: int = 0) -> Any:
     """A parameter's value as JSON that ``from_json`` turns back into an equal value of the same type.
 
-    Values: None, bool, int, finite float, str, and tuples of these. TypeError for anything else.
+    Values: None, bool, int, finite float, str, and tuples of these, 16 deep at most. TypeError for anything else.
     """
     value = plain(value)
     if value is None or type(value) in (bool, int):
@@ -54,20 +55,26 @@ def to_json(value: Any) -> Any:
             raise TypeError(f"{value!r} cannot be a parameter's value: it must be finite")
         return value
     if type(value) is tuple:
-        return {"tuple": [to_json(item) for item in value]}
+        if depth >= _DEEPEST:
+            raise TypeError(f"tuples may be nested {_DEEPEST} deep at most")
+        return {"tuple": [to_json(item, depth + 1) for item in value]}
     raise TypeError(
         f"{value!r} ({type(value).__name__}) cannot be a parameter's value: use None, bool, int, "
         "float, str or a tuple of these"
     )
 
 
-def from_json(obj: Any) -> Any:
-    """The inverse of :func:`to_json`."""
+def from_json(obj: Any, depth: int = 0) -> Any:
+    """The inverse of :func:`to_json`. TypeError for JSON that is no parameter's value."""
     if type(obj) is dict:
         items = obj.get("tuple")
         if len(obj) != 1 or type(items) is not list:
-            raise TypeError(f"{obj!r} is not a parameter's value")
-        return tuple(from_json(item) for item in items)
+            raise TypeError(f"an object with {sorted(map(str, obj))[:3]} is not a parameter's value")
+        if depth >= _DEEPEST:
+            raise TypeError(f"tuples may be nested {_DEEPEST} deep at most")
+        return tuple(from_json(item, depth + 1) for item in items)
+    if type(obj) is list:
+        raise TypeError('a list is not a parameter\'s value: a tuple is {"tuple": [...]}')
     return obj
 
 
