@@ -22,8 +22,6 @@ class TestLink(BackendSuite):
 
 
 class TestMkdir(BackendSuite):
-    race_processes = 3
-
     @pytest.fixture
     def backend(self, tmp_path: Path) -> FolderBackend:
         return FolderBackend(tmp_path, claim="mkdir")

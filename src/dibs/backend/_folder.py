@@ -247,7 +247,7 @@ class FolderBackend(Backend):
             try:
                 os.utime(path, None)
                 return os.stat(path).st_mtime
-            except FileNotFoundError:  # the first call of this process, or somebody cleaned up
+            except (FileNotFoundError, NotADirectoryError):  # the first call, a clean-up, or no store
                 os.close(self._open_temp(path, exclusive=False))
             except OSError as error:
                 raise store_error(error, "ask the store's time at", path) from error
