@@ -32,7 +32,7 @@ class History(Sequence[Pair]):
     """An immutable sequence of (point, score or None), sorted by index; rows of equal index keep their order.
 
     Columns, each read-only and as long as the history: ``n`` (int64, -1 = no index: attached results and plain
-    pairs), ``score`` (float64, nan = none), ``state`` (int8, a code into ``STATES``), ``step`` (int64, -1 = none).
+    pairs), ``score`` (float64, nan = none or not finite), ``state`` (int8, a code into ``STATES``), ``step`` (int64, -1 = none).
     """
 
     __slots__ = ("_columns", "_points", "_rows")
@@ -64,14 +64,14 @@ class History(Sequence[Pair]):
 
     @classmethod
     def coerce(cls, history: Iterable[Pair] | History) -> History:
-        """``history`` itself, or one of plain (point, score or None) pairs: a pair without a score is running."""
+        """``history`` itself, or one of plain (point, score) pairs: None is running, nan or infinite failed."""
         if isinstance(history, History):
             return history
         try:
-            pairs = [(point, _score(score)) for point, score in history]
+            pairs = [(point, score, _score(score)) for point, score in history]
         except (TypeError, ValueError):
             raise UsageError("a history is a History or a list of (point, score or None) pairs") from None
-        return cls((-1, point, score, "running" if score is None else "done", None) for point, score in pairs)
+        return cls((-1, point, score, _state(given, score), None) for point, given, score in pairs)
 
     @property
     def n(self) -> NDArray[np.int64]:
@@ -147,7 +147,11 @@ def _score(score: Any) -> float | None:
     if score is None:
         return None
     number = float(score)
-    return None if math.isnan(number) else number
+    return number if math.isfinite(number) else None
+
+
+def _state(given: Any, score: float | None) -> str:
+    return "running" if given is None else "failed" if score is None else "done"
 
 
 def _code(state: str) -> int:

@@ -1,6 +1,6 @@
 """Float and Int: the unit interval to numbers and back.
 
-Floats are snapped to 2**-32 of the range (in the log if log) and then to a short decimal: a last bit that
+A float is snapped to a decimal about 2**-32 of the range away from the next (in the log if log): a last bit that
 differs between two machines' exp or log, or in a sampler's arithmetic, gives the same value on both.
 Stepped floats are computed in whole numbers of their decimal texts: 0.1 steps reach 0.3, not 0.30000000000000004.
 """
@@ -19,6 +19,8 @@ from ._values import a_float, an_int, shown
 __all__ = ["Float", "Int"]
 
 _EXACT = 2**50  # up to here (k + 0.5) / cells * cells finds k again in doubles
+_LARGEST = 1e300  # rounding and subtracting must not overflow
+_SNAP = 32 * math.log10(2)
 
 
 def _flag(value: Any, what: str) -> bool:
@@ -40,22 +42,24 @@ class Float(Param):
     does not fit into the range.
     """
 
-    __slots__ = ("_digits", "_fine", "_grid", "_width", "high", "log", "low", "step")
+    __slots__ = ("_digits", "_first", "_grid", "_last", "_width", "high", "log", "low", "step")
     low: float
     high: float
     log: bool
     step: float | None
     _width: float
-    _fine: float
-    _digits: Any
+    _digits: int
+    _first: float  # the ends need not be decimals of the grid: what lies within half a step of one is that end
+    _last: float
     _grid: tuple[int, int, int] | None
 
     def __init__(self, low: Any, high: Any, *, log: bool = False, step: Any = None, when: Any = None) -> None:
         low, high = a_float(low, "Float: low"), a_float(high, "Float: high")
         _ordered("Float", low, high)
-        cells, grid = None, None
-        width, fine = 0.0, 1.0
-        digits: int | str | None = None
+        if max(-low, high) > _LARGEST:
+            raise SpaceError(f"Float({low!r}, {high!r}) reaches beyond {_LARGEST}: narrow it")
+        cells, grid, width, digits = None, None, 0.0, 0
+        first, last = low, high
         if _flag(log, "log"):
             if step is not None:
                 raise SpaceError(f"Float({low!r}, {high!r}): log and step exclude each other; drop one")
@@ -63,48 +67,42 @@ class Float(Param):
                 raise SpaceError(f"Float({low!r}, {high!r}, log=True): a log range starts above 0")
             if math.isinf(high / low):
                 raise SpaceError(f"Float({low!r}, {high!r}, log=True) spans more than a float can hold; narrow it")
-        elif math.isinf(high - low):
-            raise SpaceError(f"Float({low!r}, {high!r}) spans more than a float can hold; narrow it")
         if step is not None:
             step = a_float(step, "Float: step")
             cells, grid = _grid(low, high, step)
         elif low == high:
             cells, grid = 1, _ratio(low, 0.0)
         elif log:
-            width, fine, digits = _log_scale(low, high)
+            width = math.log(high / low)
+            digits = _log_digits(width)
+            first, last = low * (1 + 0.5 * 10.0**-digits), high * (1 - 0.5 * 10.0**-digits)
         else:
-            width, fine, digits = _linear_scale(low, high)
-        self._fill(
-            when,
-            low=low,
-            high=high,
-            log=log,
-            step=step,
-            cells=cells,
-            _grid=grid,
-            _width=width,
-            _fine=fine,
-            _digits=digits,
-        )
+            width = high - low
+            digits = _linear_digits(width, max(abs(low), abs(high)))
+            first, last = low + 0.5 * 10.0**-digits, high - 0.5 * 10.0**-digits
+        self._fill(when, low=low, high=high, log=log, step=step, cells=cells)
+        self._keep(_grid=grid, _width=width, _digits=digits, _first=first, _last=last)
 
     def value(self, u: float) -> float:
         if self.cells is not None:
             k = int(u * self.cells)
             return self.cell(k if k < self.cells else self.cells - 1)
-        k = int(u * self._fine + 0.5)
-        if k <= 0:
-            return self.low
-        if k >= self._fine:
-            return self.high
-        x = k / self._fine * self._width
-        v = float(self._digits % (self.low * math.exp(x))) if self.log else round(self.low + x, self._digits)
-        return self.low if v < self.low else self.high if v > self.high else v
+        if not 0.0 < u < BELOW_ONE:
+            return self.low if u <= 0.0 else self.high
+        if self.log:
+            v = float(f"{self.low * math.exp(u * self._width):.{self._digits}e}")
+        else:
+            # float: a numpy u would make a numpy v; + 0.0: what rounds to -0.0 is 0.0
+            v = round(self.low + float(u) * self._width, self._digits) + 0.0
+        return self.low if v < self._first else self.high if v > self._last else v
 
     def unit(self, value: Any) -> float:
         if self.cells is not None:
             return (self.index(value) + 0.5) / self.cells
+        if not self.low < value < self.high:
+            return 0.0 if value <= self.low else BELOW_ONE
         u = (math.log(value / self.low) if self.log else value - self.low) / self._width
-        return 0.0 if u < 0.0 else u if u < BELOW_ONE else BELOW_ONE
+        return u if u < BELOW_ONE else BELOW_ONE
 
     def cell(self, k: int) -> float:
         assert self._grid is not None
@@ -160,19 +158,16 @@ def _grid(low: float, high: float, step: float) -> tuple[int, tuple[int, int, in
     return cells, (a, s, scale)
 
 
-def _linear_scale(low: float, high: float) -> tuple[float, float, int]:
-    width = high - low
-    # never finer than eight last places, or two snapped values could be one float
-    bits = min(32, max(0, math.floor(math.log2(width / math.ulp(max(abs(low), abs(high))))) - 3))
-    return width, 2.0**bits, math.ceil(-math.log10(width) + bits * math.log10(2)) + 1
+def _linear_digits(width: float, largest: float) -> int:
+    """Decimals that tell 2**32 values apart, unless that is finer than ``low + u * width`` is exact to."""
+    return min(math.ceil(-math.log10(width) + _SNAP), math.floor(-math.log10(max(8 * math.ulp(largest), 1e-307))))
 
 
-def _log_scale(low: float, high: float) -> tuple[float, float, str]:
-    width = math.log(high / low)
-    if width == 0.0:  # neighbours so close that the ratio is 1: the ends are all there is
-        return 1.0, 1.0, "%r"
-    bits = min(32, max(0, math.floor(math.log2(width / max(1.0, width))) + 46))
-    return width, 2.0**bits, f"%.{math.ceil(-math.log10(width) + bits * math.log10(2)) + 1}e"
+def _log_digits(width: float) -> int:
+    """Digits after the first that tell 2**32 values apart, unless that is finer than ``low * exp(u * width)`` is."""
+    # neighbouring floats have the quotient 1 in the end, and the ends are then all the values there are
+    wanted = math.ceil(-math.log10(max(width, 1e-16)) + _SNAP)
+    return max(0, min(wanted, math.floor(-math.log10((width + 2) * 2.0**-49)) - 1))
 
 
 class Int(Param):

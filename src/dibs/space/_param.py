@@ -66,7 +66,11 @@ class Param(ABC):
     when: When | None
 
     def _fill(self, when: Any, **fields: Any) -> None:
-        object.__setattr__(self, "when", When(when) if when is not None and when != {} else None)
+        if not isinstance(when, When):
+            when = None if when is None or when == {} else When(when)
+        self._keep(when=when, **fields)
+
+    def _keep(self, **fields: Any) -> None:
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from keyword import iskeyword
 from types import MappingProxyType
 from typing import Any, Self
-from unicodedata import category
+from unicodedata import category, normalize
 
 from dibs.errors import SpaceError
 
@@ -19,7 +19,7 @@ from ._numeric import Float, Int
 from ._param import Choice, Constant, Param
 from ._text import params_from_json, params_from_toml, point_from_text
 from ._tree import Tree, all_levels
-from ._values import Value, as_value, shown, typed
+from ._values import Value, a_float, as_value, shown, typed
 
 __all__ = ["Space"]
 
@@ -116,8 +116,8 @@ class Space:
         """The point at ``unit``: name -> [0, 1], or one number for each of ``axes``.
 
         Names come sorted; inactive parameters are absent, and theirs in ``unit`` may be. ``point(unit(p)) == p``,
-        types included, for every point the space produces; a caller's own floats come back snapped (2**-32 of the
-        range). Raises SpaceError for a missing, unknown or misplaced coordinate.
+        types included, for every point the space produces; a caller's own float comes back as the nearest decimal
+        that a Float snaps to. Raises SpaceError for a missing, unknown or misplaced coordinate.
         """
         if not isinstance(unit, Mapping):
             if len(unit) != len(self.axes):
@@ -127,7 +127,7 @@ class Space:
         if unknown:
             raise SpaceError(f"{shown(min(unknown))} is not an axis of the space")
         for name, u in unit.items():
-            if not 0.0 <= u <= 1.0:
+            if not 0.0 <= a_float(u, f"{name}: its coordinate") <= 1.0:
                 raise SpaceError(f"{name}: {u!r} is not in [0, 1]", parameter=name)
         try:
             return self.draw(unit.__getitem__)
@@ -208,24 +208,27 @@ class Space:
 
     def lookup_float(self, name: str, low: float, high: float, *, log: bool = False, step: float | None = None) -> None:
         """Agree that ``name`` is this Float, whatever its condition; else SpaceError showing both."""
-        self._lookup(name, Float(low, high, log=log, step=step))
+        self._lookup(name, lambda: Float(low, high, log=log, step=step))
 
     def lookup_int(self, name: str, low: int, high: int, *, log: bool = False, step: int = 1) -> None:
         """Agree that ``name`` is this Int, whatever its condition; else SpaceError showing both."""
-        self._lookup(name, Int(low, high, log=log, step=step))
+        self._lookup(name, lambda: Int(low, high, log=log, step=step))
 
     def lookup_categorical(self, name: str, choices: Iterable[Any]) -> None:
         """Agree that ``name`` is a Choice of these values, in any order; else SpaceError showing both."""
-        asked, frozen = Choice(*choices), self.params.get(name)
-        if not isinstance(frozen, Choice) or set(map(typed, frozen.values)) != set(map(typed, asked.values)):
-            self._lookup(name, asked)
+        frozen = self.params.get(name)
+        self._lookup(name, lambda: _reordered(Choice(*choices), frozen))
 
-    def _lookup(self, name: str, asked: Param) -> None:
+    def _lookup(self, name: str, ask: Callable[[], Param]) -> None:
         frozen = self.params.get(name)
         if frozen is None:
             raise SpaceError(
-                f"{name} is no parameter of the study, which has {shown(list(self.names))}", parameter=name
+                f"{shown(name)} is no parameter of the study, which has {shown(list(self.names))}", parameter=name
             )
+        try:
+            asked = ask()
+        except SpaceError as error:
+            raise SpaceError(f"{name}: {error}", parameter=name) from None
         if frozen.free() != asked:
             raise SpaceError(f"{name}: asked for as {asked!r}, but the study has {frozen.free()!r}", parameter=name)
 
@@ -250,7 +253,7 @@ class Space:
         return self._hash
 
     def __repr__(self) -> str:
-        if all(name.isidentifier() and not iskeyword(name) for name in self.names):
+        if all(map(_is_keyword_argument, self.names)):
             return f"Space({', '.join(f'{name}={param!r}' for name, param in self.params.items())})"
         return f"Space({dict(self.params)!r})"
 
@@ -271,6 +274,11 @@ def _check_name(name: Any) -> None:
         raise SpaceError(f"{name!r} cannot be a parameter's name: it has control characters", parameter=name)
 
 
+def _is_keyword_argument(name: str) -> bool:
+    # Python reads identifiers in NFKC: a micro sign written as a keyword arrives as a Greek mu
+    return name.isidentifier() and not iskeyword(name) and normalize("NFKC", name) == name
+
+
 def _as_param(name: str, param: Any) -> Param:
     try:
         return param if isinstance(param, Param) else Constant(param)
@@ -285,3 +293,10 @@ def _conditions(param: Param) -> tuple[tuple[str, frozenset[Any]], ...]:
 
 def _holds(conditions: tuple[tuple[str, frozenset[Any]], ...], values: Mapping[str, Any]) -> bool:
     return all(parent in values and typed(values[parent]) in allowed for parent, allowed in conditions)
+
+
+def _reordered(asked: Choice, frozen: Param | None) -> Param:
+    """``frozen`` freed of its condition if ``asked`` has the same values in whatever order, else ``asked``."""
+    if isinstance(frozen, Choice) and set(map(typed, frozen.values)) == set(map(typed, asked.values)):
+        return frozen.free()
+    return asked

@@ -5,11 +5,11 @@ Whatever the text, the outcome is a space, a point, or one SpaceError that names
 
 from __future__ import annotations
 
-import ast
 import json
 import shlex
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dibs.errors import SpaceError
@@ -80,7 +80,7 @@ def params_from_toml(text: str) -> Iterator[tuple[str, Param]]:
     value for a constant, a list within a list for a tuple."""
     try:
         tables = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise SpaceError(f"the space is not valid TOML: {error}") from None
     return params_from_json({name: _toml_param(value) for name, value in tables.items()})
 
@@ -104,34 +104,52 @@ def _tuples(value: Any) -> Any:
     return {"tuple": [_tuples(item) for item in value]} if type(value) is list else value
 
 
-def point_from_text(space: Space, text: str) -> dict[str, Any]:
+def point_from_text(space: Space, text: str) -> dict[str, Value]:
     """The point that ``lr=0.1 opt=adam`` or a JSON object stands for, not yet checked as a whole."""
-    if text.lstrip().startswith("{"):
-        try:
-            obj = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise SpaceError(f"the point is not valid JSON: {error}") from None
-        return {name: value_from_json(value) for name, value in obj.items()}
+    if not text.lstrip().startswith("{"):
+        return _by_name(_words(space, text))
+    try:
+        return json.loads(text, object_pairs_hook=_object)  # type: ignore[no-any-return]
+    except SpaceError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise SpaceError(f"the point is not valid JSON: {error}") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> Any:
+    """A JSON object within the text of a point: the point, or a tuple inside it."""
+    if len(pairs) == 1 and pairs[0][0] == "tuple" and type(pairs[0][1]) is list:
+        return {"tuple": pairs[0][1]}
+    return _by_name((name, partial(value_from_json, _tuples(value))) for name, value in pairs)
+
+
+def _words(space: Space, text: str) -> Iterator[tuple[str, Callable[[], Value]]]:
     try:
         words = shlex.split(text)
     except ValueError as error:
         raise SpaceError(f"cannot read {shown(text)}: {error}") from None
-    point: dict[str, Any] = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not equals:
             raise SpaceError(f"cannot read {shown(word)}: write name=value")
+        yield name, partial(_read, space.params.get(name), value)
+
+
+def _by_name(pairs: Iterable[tuple[str, Callable[[], Value]]]) -> dict[str, Value]:
+    point: dict[str, Value] = {}
+    for name, value in pairs:
         if name in point:
             raise SpaceError(f"{name} is given twice", parameter=name)
-        param = space.params.get(name)
         try:
-            point[name] = value if param is None else _read(param, value)
+            point[name] = value()
         except SpaceError as error:
             raise SpaceError(f"{name}: {error}", parameter=name) from None
     return point
 
 
-def _read(param: Param, text: str) -> Value:
+def _read(param: Param | None, text: str) -> Value:
+    if param is None:
+        return text  # an unknown name, which the check of the whole point reports
     if isinstance(param, Float | Int):
         try:
             return float(text) if isinstance(param, Float) else int(text)
@@ -139,8 +157,10 @@ def _read(param: Param, text: str) -> Value:
             kind = "a number" if isinstance(param, Float) else "an int"
             raise SpaceError(f"{shown(text)} is not {kind}") from None
     allowed = [param.cell(k) for k in range(param.cells or 0)]
-    readings = {typed(value) for value in _readings(text)}
-    found = [value for value in allowed if typed(value) in readings]
+    meant = {typed(reading) for reading in _readings(text)}
+    found = [value for value in allowed if typed(value) in meant or text == repr(value)]
+    if not found:  # a person's 1 may be a 1.0 if there is no 1
+        found = [value for value in allowed if type(value) is float and text.strip() == f"{value:g}"]
     if len(found) == 1:
         return found[0]
     if not found:
@@ -149,17 +169,9 @@ def _read(param: Param, text: str) -> Value:
 
 
 def _readings(text: str) -> Iterator[Value]:
-    """What a word may mean: itself, a JSON value, a Python literal."""
+    """What a word may mean: itself, or a JSON value."""
     yield text
-    for parse in (json.loads, ast.literal_eval):
-        try:
-            value = parse(text)
-            yield (
-                value_from_json(_tuples(value))
-                if type(value) is list
-                else value_from_json(value)
-                if type(value) is dict
-                else value
-            )
-        except (ValueError, SyntaxError, SpaceError, RecursionError, MemoryError):
-            continue
+    try:
+        yield value_from_json(_tuples(json.loads(text)))
+    except (ValueError, RecursionError):  # SpaceError is a ValueError
+        return
