@@ -44,7 +44,8 @@ def decode(data: bytes, key: str) -> dict[str, Any]:
         raise _torn(data, key, wrong) from None
     if type(body) is not dict or type(body.get("v")) is not int:
         raise RecordError(f"{key} is not a record of dibs (no version field)", key=key)
-    _check_version(body["v"], key)
+    if body["v"] != FORMAT:
+        raise _wrong_version(body["v"], key)
     return body
 
 
@@ -62,8 +63,7 @@ def decode_trial(data: bytes, key: str) -> TrialRecord:
     except _WRONG as wrong:
         decode(data, key)  # a later version may well have other fields: then this is the error to tell
         raise _torn(data, key, wrong) from None
-    _check_version(record.v, key)
-    raise RecordError(f"{key} has version {record.v}, which never existed", key=key)
+    raise _wrong_version(record.v, key)
 
 
 def nonce_of(data: bytes) -> str | None:
@@ -74,12 +74,13 @@ def nonce_of(data: bytes) -> str | None:
         return None
 
 
-def _check_version(version: int, key: str) -> None:
-    if version > FORMAT:
-        raise NewerFormat(
-            f"{key} was written by a later version of dibs (format {version}, this one reads {FORMAT}): upgrade dibs",
-            key=key,
-        )
+def _wrong_version(version: int, key: str) -> RecordError:
+    if version < FORMAT:
+        return RecordError(f"{key} has format {version}, which never existed", key=key)
+    return NewerFormat(
+        f"{key} was written by a later version of dibs (format {version}, this one reads {FORMAT}): upgrade dibs",
+        key=key,
+    )
 
 
 def _torn(data: bytes, key: str, wrong: Exception) -> RecordError:
