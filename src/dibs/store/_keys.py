@@ -77,5 +77,5 @@ class StudyKeys:
     @staticmethod
     def parse(key: str) -> tuple[int, int] | None:
         """(n, attempt) of a trial's key (or of a release note's), None for anything else."""
-        match = _TRIAL.search(key)
+        match = _TRIAL.match(key, key.rfind("/") + 1)
         return (int(match[1]), int(match[2])) if match else None

@@ -7,6 +7,7 @@ mounts fold case. What comes out is never empty, ``.``, ``..``, hidden, or a Win
 from __future__ import annotations
 
 import hashlib
+import re
 
 from dibs.errors import UsageError
 
@@ -16,6 +17,9 @@ LIMIT_BYTES = 100  # longer names keep a readable prefix and a digest
 _PREFIX_BYTES = 80
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789._-")
 _DEVICES = frozenset(["con", "nul", "aux", "prn", *(f"{d}{i}" for d in ("com", "lpt") for i in range(1, 10))])
+
+_WHOLE = re.compile(r"(?:[a-z0-9._-]|%[0-9a-f]{2})+\Z")  # "%-" marks a name that was too long
+_HEX = re.compile(rb"%(..)")
 
 
 def escape(name: str) -> str:
@@ -44,19 +48,11 @@ def escape(name: str) -> str:
 
 
 def unescape(segment: str) -> str | None:
-    """The name behind a segment, or None if it was too long to be held whole (the record has it)."""
-    if "%-" in segment:
+    """The name behind a segment, or None if it is no whole name: too long (the record has it), or foreign."""
+    if not _WHOLE.match(segment):
         return None
-    raw = bytearray()
-    i = 0
+    raw = _HEX.sub(lambda unit: bytes([int(unit[1], 16)]), segment.encode())
     try:
-        while i < len(segment):
-            if segment[i] == "%":
-                raw.append(int(segment[i + 1 : i + 3], 16))
-                i += 3
-            else:
-                raw.append(ord(segment[i]))
-                i += 1
         return raw.decode()
-    except (ValueError, UnicodeDecodeError):
+    except UnicodeDecodeError:
         return None
