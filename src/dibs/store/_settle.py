@@ -134,8 +134,12 @@ class Settler:
         else:
             try:
                 old = decode(there.data, held.key)
-            except RecordError:
-                return body  # torn or empty: a claimed name that does not parse is ours to mend
+            except RecordError as wrong:
+                if nonce_of(there.data) in (None, held.nonce):
+                    return body  # torn or empty: a claimed name that does not parse is ours to mend
+                raise Superseded(
+                    f"{held.key} was removed and claimed anew by somebody: this process lost it ({wrong})"
+                ) from None
             if old.get("nonce") != held.nonce:
                 raise Superseded(f"{held.key} was removed and claimed anew by {_name(old)}: this process lost it")
         if old.get("state") in CLOSED:
