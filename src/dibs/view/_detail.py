@@ -1,0 +1,90 @@
+"""One trial in full: every attempt with its curve, traceback, files, log and notes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dibs.errors import NotFound
+from dibs.record import Who
+from dibs.study._fold import Seen
+
+from ._live import Curve, live_of, told_of
+from ._models import AttemptDetail, Problem, TrialDetail
+from ._source import Source, bare, cure_of
+from ._table import row_of
+
+__all__ = ["trial_detail"]
+
+_LOST = "the curve and the traceback are out of reach; the record with its score is whole"
+
+
+def trial_detail(source: Source, n: int, *, work: Path | None = None) -> TrialDetail:
+    """Trial ``n`` as seen now. ``work``: where attempts have their folders, if not in the store (``DIBS_WORK``).
+
+    Writes nothing. Raises NotFound if nobody has claimed that trial, StoreError if the store does not answer.
+    """
+    view = source.view
+    trial = view.trial(n)
+    if trial is None:
+        said = "nobody has claimed it yet" if 0 <= n < view.of else f"its trials are 0 to {view.of - 1}"
+        raise NotFound(f"study {source.study!r} has no trial {n}: {said if view.of else 'it has no trials'}")
+    seens = [view.attempts[n][attempt] for attempt in sorted(view.attempts[n])]
+    first = next((seen.record for seen in seens if seen.record), None)
+    return TrialDetail(
+        study=source.study,
+        store=source.store.url,
+        goal=source.goal,
+        row=row_of(trial),
+        seed=first.seed if first else None,
+        wish=next((seen.record.wish for seen in seens if seen.record and seen.record.wish), None),
+        attempts=tuple(_attempt(source, seen, work) for seen in seens),
+    )
+
+
+def _attempt(source: Source, seen: Seen, work: Path | None) -> AttemptDetail:
+    view, record = source.view, seen.record
+    key = view.keys.attempt(seen.n, seen.attempt)
+    curve: Curve = ()
+    trace, problem = None, None
+    if record is None:
+        problem = Problem(key, bare(view.problems.get(key, "does not read")), cure_of(key, seen.newer), seen.newer)
+    elif record.closed:
+        curve, trace, wrong = told_of(source.store, record)
+        problem = Problem(f"blobs/{record.blob}", wrong, _LOST) if wrong else None
+    elif (live := live_of(source, record)) is not None:
+        curve = live.curve
+    who = record.who if record else Who()
+    folder = _folder(source, seen, work)
+    log = folder / "log.txt" if folder is not None else None
+    return AttemptDetail(
+        attempt=seen.attempt,
+        key=key,
+        state=seen.state,
+        score=record.score if record else None,
+        step=record.step if record else None,
+        reason=record.reason if record else None,
+        again=record.again if record else False,
+        released=seen.attempt in view.released(seen.n),
+        started_at=record.started_at if record else None,
+        took_s=record.took_s if record else None,
+        age_s=max(0.0, view.newest - seen.modified),
+        me=who.me,
+        host=who.host,
+        pid=who.pid,
+        curve=curve,
+        traceback=trace,
+        files=dict(record.files) if record else {},
+        blob=record.blob if record else None,
+        folder=str(folder) if folder is not None else None,
+        log=str(log) if log is not None and log.exists() else None,
+        problem=problem,
+    )
+
+
+def _folder(source: Source, seen: Seen, work: Path | None) -> Path | None:
+    """The attempt's private folder, if it is on this machine."""
+    path = source.view.keys.work(seen.n, seen.attempt)
+    root = source.store.backend.root
+    places = [work / path.removeprefix("study/")] if work is not None else []
+    places += [root / path] if root is not None else []
+    return next((place for place in places if place.is_dir()), None)

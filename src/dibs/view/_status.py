@@ -1,0 +1,118 @@
+"""A study at a glance. One pass over what the view knows, plus one read per running attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dibs.errors import NoResult, UsageError
+from dibs.record import TrialRecord, Who
+from dibs.study._fold import Folded, Seen
+from dibs.study._quiet import counts as quiet_counts
+from dibs.study._quiet import is_quiet, patience_s
+
+from ._live import Live, live_of
+from ._models import Part, Row, Running, StudyStatus
+from ._source import Source
+from ._table import best_rows
+
+__all__ = ["best_or_none", "count", "study_status"]
+
+_COUNTED = ("done", "pruned", "failed", "running", "interrupted", "again", "unclaimed")
+
+
+def study_status(source: Source) -> StudyStatus:
+    """The status of a study as seen now. Writes nothing; raises StoreError if the store does not answer."""
+    view, defined = source.view, source.definition
+    trials = list(view.trials())
+    lives = {(seen.n, seen.attempt): live_of(source, seen.record) for seen in view.running() if seen.record}
+    now = max([view.newest, *(live.modified for live in lives.values() if live is not None)])
+    records = [seen.record for seens in view.attempts.values() for seen in seens.values() if seen.record]
+    parts = tuple(_parts(records))
+    return StudyStatus(
+        study=source.study,
+        store=source.store.url,
+        goal=source.goal,
+        space=defined.space if defined else None,
+        sampler=defined.sampler.describe() if defined else None,
+        seed=defined.seed if defined else None,
+        stale_s=source.stale_s,
+        max_step=defined.max_step if defined else None,
+        of=view.of,
+        counts=count(trials, view.of),
+        waiting=sum(trial.waiting for trial in trials),
+        stopped=view.notes.stopped,
+        best=best_or_none(source),
+        running=tuple(_running(source, seen, lives.get((seen.n, seen.attempt)), now) for seen in view.running()),
+        attached=len(view.given),
+        machines=len({part.host for part in parts}),
+        processes=len({_process(record.who) for record in records}),
+        parts=parts,
+        problems=source.problems(),
+        newest_at=source.newest_at,
+        still_s=source.still_s,
+        queued=tuple(point for _, point in sorted(view.wishes().items())),
+    )
+
+
+def count(trials: list[Folded], of: int) -> dict[str, int]:
+    """Trials by state, every state named; ``again`` are failures to be tried once more."""
+    found = dict.fromkeys(_COUNTED, 0)
+    for trial in trials:
+        found["again" if trial.state == "failed" and not trial.settled else trial.state] += 1
+    found["unclaimed"] = max(0, of - len(trials))
+    return found
+
+
+def best_or_none(source: Source) -> Row | None:
+    """The best trial, None if nothing is done or no goal is known."""
+    try:
+        return next(iter(best_rows(source)), None)
+    except (NoResult, UsageError):
+        return None
+
+
+def _running(source: Source, seen: Seen, live: Live | None, now: float) -> Running:
+    view, record = source.view, seen.record
+    who = record.who if record else Who()
+    quiet_before, _ = quiet_counts(list(view.attempts[seen.n].values()), view.released(seen.n))
+    quiet = is_quiet(seen, now, quiet_before, source.stale_s)
+    step, score = live.curve[-1] if live and live.curve else (None, None)
+    report_age_s = max(0.0, now - live.modified) if live else None
+    patience = patience_s(seen, 0, source.stale_s)
+    return Running(
+        n=seen.n,
+        attempt=seen.attempt,
+        me=who.me,
+        host=who.host,
+        pid=who.pid,
+        started_at=record.started_at if record else None,
+        beat_age_s=max(0.0, now - seen.modified),
+        report_age_s=report_age_s,
+        step=step,
+        score=score,
+        quiet=quiet,
+        gone=record is not None and source.store.machine.gone(who),
+        # one that has never reported may well be an objective that only returns: no hint
+        stuck=not quiet and report_age_s is not None and report_age_s > patience,
+        released=seen.attempt in view.released(seen.n),
+        readable=record is not None,
+    )
+
+
+def _process(who: Who) -> tuple[str, str, int, str]:
+    return who.host, who.boot, who.pid, who.token
+
+
+def _parts(records: list[TrialRecord]) -> Iterator[Part]:
+    by_name: dict[tuple[str, str], list[TrialRecord]] = {}
+    for record in records:
+        by_name.setdefault((record.who.me, record.who.host), []).append(record)
+    for (me, host), theirs in sorted(by_name.items()):
+        yield Part(
+            me=me,
+            host=host,
+            processes=len({_process(record.who) for record in theirs}),
+            attempts=len(theirs),
+            done=sum(record.state == "done" for record in theirs),
+            running=sum(record.state == "running" for record in theirs),
+        )

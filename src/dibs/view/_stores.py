@@ -1,0 +1,37 @@
+"""A store at a glance: its studies, one line each."""
+
+from __future__ import annotations
+
+from dibs.store import Store
+
+from ._models import StoreStatus, StudyLine
+from ._source import Source
+from ._status import best_or_none, count
+
+__all__ = ["store_status"]
+
+
+def store_status(store: Store) -> StoreStatus:
+    """The studies of a store as seen now. Writes nothing; raises StoreError if the store does not answer."""
+    marker = store.marker
+    return StoreStatus(
+        store=store.url,
+        claim=marker.get("claim"),
+        verdict=marker.get("verdict"),
+        studies=tuple(_line(Source.of(store, name)) for name in store.studies()),
+    )
+
+
+def _line(source: Source) -> StudyLine:
+    best = best_or_none(source)
+    return StudyLine(
+        study=source.study,
+        goal=source.goal,
+        of=source.view.of,
+        counts=count(list(source.view.trials()), source.view.of),
+        best=best.score if best else None,
+        stopped=source.view.notes.stopped,
+        problems=len(source.problems()),
+        newest_at=source.newest_at,
+        still_s=source.still_s,
+    )

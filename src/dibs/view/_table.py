@@ -1,0 +1,67 @@
+"""One row per trial by the fold, filtered and sorted; the best of them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from dibs.errors import NoResult, UsageError
+from dibs.record import STATES
+from dibs.study._fold import Folded
+
+from ._models import Row
+from ._source import Source
+
+__all__ = ["STATES", "best_rows", "no_result", "results_table", "row_of"]
+
+
+def row_of(trial: Folded) -> Row:
+    """A trial as a row; one whose record does not read is running, without a point."""
+    seen, record = trial.counts, trial.counts.record
+    if record is None:
+        return Row(
+            trial.n, seen.attempt, "running", False, trial.waiting, None, None, None, "", "",
+            "the record does not read", None, readable=False,
+        )  # fmt: skip
+    return Row(
+        trial.n, seen.attempt, record.state, trial.settled, trial.waiting, record.score, record.step, record.took_s,
+        record.who.me, record.who.host, record.reason, record.started_at, point=dict(record.point),
+    )  # fmt: skip
+
+
+def results_table(
+    source: Source, *, state: str | None = None, sort: Literal["n", "score"] = "n", limit: int | None = None
+) -> tuple[Row, ...]:
+    """The trials as rows, by index or best score first (rows without a score last); at most ``limit``.
+
+    Raises UsageError for an unknown state, or for sorting by score where no goal is known.
+    """
+    if state is not None and state not in STATES:
+        raise UsageError(f"state {state!r} is none of {', '.join(STATES)}")
+    rows = [row for trial in source.view.trials() if (row := row_of(trial)) and state in (None, row.state)]
+    if sort == "score":
+        sign = _sign(source)
+        rows.sort(key=lambda row: (row.score is None, sign * (row.score or 0.0), row.n))
+    return tuple(rows[:limit])
+
+
+def best_rows(source: Source, k: int = 1) -> tuple[Row, ...]:
+    """The k best done trials, best first, ties by the lower index. Raises NoResult with the counts, UsageError."""
+    if not any(trial.state == "done" for trial in source.view.trials()):
+        raise no_result(source)
+    done = [row for row in results_table(source, state="done", sort="score") if row.score is not None]
+    return tuple(done[:k])
+
+
+def no_result(source: Source) -> NoResult:
+    """The error that says how far the study is without a result."""
+    counted: dict[str, int] = {}
+    for trial in source.view.trials():
+        counted[trial.state] = counted.get(trial.state, 0) + 1
+    said = ", ".join(f"{counted[state]} {state}" for state in STATES if state in counted) or "no trials"
+    return NoResult(f"study {source.study!r} has no done trial yet ({said})")
+
+
+def _sign(source: Source) -> float:
+    if source.goal is None:
+        raise UsageError(f"study {source.study!r} has no definition, and its records agree on no goal: sort by n")
+    return 1.0 if source.goal == "min" else -1.0
