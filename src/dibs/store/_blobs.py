@@ -18,7 +18,7 @@ from dibs.errors import NotFound, RecordError, StoreError, UsageError
 
 from ._keys import blob_key
 
-__all__ = ["fetch", "get", "has", "put"]
+__all__ = ["check", "fetch", "get", "has", "put"]
 
 _CHUNK_BYTES = 1 << 20
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
@@ -104,19 +104,33 @@ def _verified(backend: Backend, digest: str) -> Iterator[bytes]:
         )
 
 
-def _key(digest: str) -> str:
+def check(digest: str) -> str:
+    """The digest itself. Raises UsageError for what cannot be one."""
     if not isinstance(digest, str) or not _DIGEST.match(digest):
         raise UsageError(f"a digest is 64 characters of 0-9a-f, not {digest!r}")
-    return blob_key(digest)
+    return digest
 
 
-def _chunks(data: os.PathLike[str] | BinaryIO | Iterable[bytes]) -> Iterator[bytes]:
+def _key(digest: str) -> str:
+    return blob_key(check(digest))
+
+
+def _chunks(data: Any) -> Iterator[bytes]:
     if isinstance(data, os.PathLike):
         with Path(data).open("rb") as file:
             while chunk := file.read(_CHUNK_BYTES):
                 yield chunk
     elif hasattr(data, "read"):
         while chunk := data.read(_CHUNK_BYTES):
-            yield chunk
+            yield _bytes(chunk)
+    elif isinstance(data, str) or not isinstance(data, Iterable):
+        raise UsageError(f"give bytes, a Path, an open binary file or chunks of bytes, not {type(data).__name__}")
     else:
-        yield from data
+        for chunk in data:
+            yield _bytes(chunk)
+
+
+def _bytes(chunk: Any) -> bytes:
+    if not isinstance(chunk, bytes | bytearray | memoryview):
+        raise UsageError(f"a blob is bytes, not {type(chunk).__name__}: open the file in binary mode")
+    return bytes(chunk)

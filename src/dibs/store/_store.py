@@ -92,7 +92,7 @@ class Store:
         """Give the name to the caller only if nobody has it; at most one caller ever is told True.
 
         ``digest`` points at a blob that :meth:`put` has stored, or is None; ``meta`` is a small JSON mapping.
-        Raises UsageError (no legal name, a meta that is not JSON), UnsureError, StoreError.
+        Raises UsageError (no legal name, no digest, a meta that is not JSON), UnsureError, StoreError.
         """
         held = self.settler.claim(name_key(name), self._body(name, digest, meta))
         if held is not None:
@@ -142,7 +142,8 @@ class Store:
     def put(self, data: bytes | os.PathLike[str] | BinaryIO | Iterable[bytes]) -> str:
         """Keep bytes under their SHA-256 and return it; durable and whole before it returns.
 
-        Bytes, a path, an open binary file or chunks; streamed and hashed while written. Raises StoreError.
+        Bytes, a Path, an open binary file or chunks; streamed and hashed while written. Raises StoreError, and
+        UsageError for what is none of these.
         """
         return _blobs.put(self.backend, data)
 
@@ -202,10 +203,14 @@ class Store:
         return segment
 
     def _body(self, name: str, digest: str | None, meta: Mapping[str, Any] | None) -> dict[str, Any]:
+        if digest is not None:
+            _blobs.check(digest)
+        if meta is not None and not isinstance(meta, Mapping):
+            raise UsageError(f"the meta of {name!r} must be a mapping, not {type(meta).__name__}")
         body = {**self.head("name"), "name": name, "digest": digest, "meta": dict(meta or {})}
         try:
             dumps(body["meta"])
-        except (TypeError, ValueError) as wrong:
+        except (TypeError, ValueError, RecursionError) as wrong:
             raise UsageError(f"the meta of {name!r} is not plain JSON ({wrong})") from None
         return body
 
