@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from dibs._clock import iso
 from dibs.backend import Backend, FolderBackend, judge, mount_type
-from dibs.errors import RecordError, StoreError, UsageError
+from dibs.errors import NewerFormat, RecordError, StoreError, UsageError
 from dibs.record import FORMAT, decode
 
 from ._keys import MARKER
@@ -39,7 +39,7 @@ def in_job_array(environ: Mapping[str, str]) -> bool:
 
 def local_path(url: str | os.PathLike[str]) -> Path:
     """The absolute folder a store's URL means. Raises UsageError for what is not a folder's URL."""
-    text = os.fspath(url)
+    text = os.fspath(url) if isinstance(url, str | os.PathLike) else None
     if not isinstance(text, str) or not text.strip() or "\0" in text:
         raise UsageError(f"a store is a folder or file:// URL, not {url!r}")
     if "://" in text:
@@ -107,12 +107,14 @@ def _read_marker(backend: Backend, root: Path) -> dict[str, Any] | None:
         return None
     try:
         body = decode(there.data, MARKER)
+    except NewerFormat as wrong:
+        raise NewerFormat(f"{root}: {wrong}", key=MARKER) from None
     except RecordError as wrong:
         raise StoreError(
-            f"{root}: {wrong}; the marker of a store is never rewritten: restore it or start a new store"
+            f"{root}: {wrong}; the marker of a store is never rewritten: restore it or start a new store", key=MARKER
         ) from None
     if body.get("kind") != "dibs":
-        raise StoreError(f"{root}/{MARKER} is not the marker of a store: give another folder")
+        raise StoreError(f"{root}/{MARKER} is not the marker of a store: give another folder", key=MARKER)
     return body
 
 
