@@ -1,52 +1,79 @@
-"""The loop behind ``Study.trials``: claim, hand over, look after what is left open, claim again."""
+"""The loop over trials: claim, hand over, look after what is left open, claim again."""
 
 from __future__ import annotations
 
 import logging
+import os
+import sys
 from collections.abc import Iterator
 
-from dibs.errors import NotOwner
+from dibs.errors import NotOwner, UsageError
 from dibs.space import Space
 
 from ._attempt import Attempt
 from ._claimer import Claimer, Idle
+from ._events import Waiting
 from ._session import Session
 from ._trial import Trial
 
-__all__ = ["failed_before", "loop", "poll_s"]
+__all__ = [
+    "UNGUARDED", "claim_next", "close_left_open", "failed_before", "held_by_others", "loop", "refuse_while_importing",
+]  # fmt: skip
 
 log = logging.getLogger("dibs")
+UNGUARDED = 90  # exit code of a worker process that came by a loop while it imported the program
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 5.0
 
 
 def loop(session: Session, claimer: Claimer, space: Space, *, wait: bool) -> Iterator[Trial]:
     """Yield claimed trials until there is nothing to claim (with ``wait``: until all are settled)."""
+    refuse_while_importing()
     with session:
-        pause_s = 0.05
-        while True:
-            session.check()
-            got = claimer.step()
-            if isinstance(got, Attempt):
-                pause_s = 0.05
-                trial = Trial(got, space, session)
-                try:
+        while isinstance(got := claim_next(session, claimer, wait=wait), Attempt):
+            trial = Trial(got, space, session)
+            try:
+                with session.theirs():
                     yield trial
-                finally:
-                    close_left_open(trial)
-                continue
-            if not (wait and got == Idle("held")):
-                return
-            session.wait(pause_s)
-            pause_s = poll_s(pause_s)
+            finally:
+                close_left_open(trial)
+            if not session.ours:
+                raise UsageError(
+                    "this loop belongs to the process that was forked: ask for trials() again in the child"
+                )
 
 
-def poll_s(pause_s: float) -> float:
-    """The next pause of somebody who waits for others: doubling up to 5 s."""
-    return min(5.0, 2 * pause_s)
+def claim_next(
+    session: Session, claimer: Claimer, *, wait: bool, until: float | None = None, worker: int = 0
+) -> Attempt | Idle:
+    """The next attempt, or why there is none; with ``wait``, "held" is waited out.
+
+    ``until``: by the session's monotonic clock, no claims after it ("time"). Raises what a signal asked for.
+    """
+    pause_s = _FIRST_PAUSE_S
+    told = False
+    while True:
+        session.check()
+        if until is not None and session.clock.monotonic() >= until:
+            return Idle("time")
+        got = claimer.step()
+        if isinstance(got, Attempt) or not (wait and got == Idle("held")):
+            return got
+        if not told:
+            session.tell(Waiting(len(held_by_others(claimer)), worker))
+            told = True
+        left_s = pause_s if until is None else min(pause_s, max(0.0, until - session.clock.monotonic()))
+        session.wait(left_s)
+        pause_s = min(_LONGEST_PAUSE_S, 2 * pause_s)
+
+
+def held_by_others(claimer: Claimer) -> list[int]:
+    """The trials below this worker's N that somebody is running."""
+    return [seen.n for seen in claimer.view.running() if seen.n < claimer.trials]
 
 
 def close_left_open(trial: Trial) -> None:
     """The loop went on (or ended) without closing the trial: it is interrupted, and anybody may take it up."""
-    if trial.closed:
+    if trial.closed or not trial.ours:
         return
     try:
         trial.interrupt("left open")
@@ -58,3 +85,16 @@ def failed_before(claimer: Claimer, attempt: Attempt) -> int:
     """How many earlier attempts at the trial failed."""
     known = claimer.view.attempts.get(attempt.n, {})
     return sum(1 for k, seen in known.items() if k < attempt.attempt and seen.state == "failed")
+
+
+def refuse_while_importing() -> None:
+    """No loop in a fresh process that is still importing the program: there the `__main__` guard is missing."""
+    processes = sys.modules.get("multiprocessing.process")
+    current = processes.current_process() if processes is not None else None
+    if not getattr(current, "_inheriting", False):
+        return
+    if current is not None and current.name.startswith("dibs-worker-"):
+        os._exit(UNGUARDED)  # its parent says it, once for all of them
+    raise UsageError(
+        "a new process that imports the program came by here: put the loop under `if __name__ == '__main__':`"
+    )

@@ -1,28 +1,40 @@
-"""A process at work on trials: a thread that beats for its open attempts, and what signals mean.
+"""What beats and signals mean for one loop over trials: flags, open trials, and how it ends.
 
 SIGTERM: reports answer True for ``grace_s``; then whatever is open is recorded interrupted and the process
-exits 143. The thread learns of signals through a wake-up pipe, so it can do that even while the main thread
-is deep in C code. First Ctrl-C: no new trials; second: interrupted. Handlers live only inside a loop.
+exits 143, by unwinding the main thread if it comes back, else at once. First Ctrl-C: no new trials; second:
+KeyboardInterrupt in the objective, and only there: code of ours is shielded, so no claim is cut in two.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import select
 import signal
 import sys
 import threading
-from types import FrameType, TracebackType
-from typing import Any, Protocol, Self
+from collections.abc import Callable
+from types import TracebackType
+from typing import Protocol, Self
 
 from dibs._clock import Clock
+from dibs.errors import AlreadyClosed
 
-__all__ = ["Session"]
+from ._events import Event, OnEvent, Stopping
+from ._keeper import keeper
+
+__all__ = ["AT_ONCE", "DRAIN", "DRAINING", "INTERRUPT", "STOPPING", "SUCCEEDED", "Session"]
 
 log = logging.getLogger("dibs")
+DRAIN, INTERRUPT, SUCCEEDED = (
+    b"d",
+    b"i",
+    b"s",
+)  # what a parent process writes to ``control``; its end is the parent's end
+DRAINING, STOPPING, AT_ONCE = 1, 2, 3  # how urgent
 _FIRST = b"dibs: finishing the running trial, no new ones; Ctrl-C again interrupts it\n"
-_CODES = {signal.SIGTERM: 143, signal.SIGINT: 130}
+_NUMBERS = {143: signal.SIGTERM, 130: signal.SIGINT}
+_LAST_S = 2.0  # for unwinding after the grace
+_WRITE_S = 10.0  # for recording what is open, should the store hang
 
 
 class Beating(Protocol):
@@ -39,171 +51,240 @@ class Beating(Protocol):
 
 
 class Session:
-    """Entered around a loop over trials. ``lifeline``: a file descriptor that ends when the parent process does."""
+    """Entered around a loop over trials, in the thread that runs them.
 
-    def __init__(self, clock: Clock, *, grace_s: float = 30.0, beats: bool = True, lifeline: int | None = None) -> None:
-        self.clock, self.grace_s = clock, grace_s
+    ``grace_s``: None waits for ever. ``control``: a file descriptor a parent process holds the other end of.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        grace_s: float | None = 30.0,
+        control: int | None = None,
+        on_event: OnEvent | None = None,
+    ) -> None:
+        self.clock, self.grace_s, self.control = clock, grace_s, control
+        self.on_event = on_event
+        self.urgency = 0
         self.draining = False  # no new trials
         self.stopping = False  # the open ones should end soon
         self.reason: str | None = None
-        self._beats, self._lifeline = beats, lifeline
-        self._code = 0
+        self.in_main = False
+        self.code = 0
+        self.hope = False  # others of this run have had a done trial
+        self._kick = False  # the main thread should leave the objective now
+        self._count = 1  # Ctrl-C seen; only a further one kicks
+        self._said = 0  # the urgency told
         self._deadline: float | None = None
-        self._trials: set[Any] = set()
-        self._due: dict[Any, float] = {}
+        self._over = False
+        self._depth = 1  # > 0: our own code runs
+        self._trials: dict[Beating, float] = {}  # trial -> when its next beat is due
         self._lock = threading.Lock()
-        self._awake = threading.Event()  # something to look at: idle loops wait on it
-        self._old: dict[int, Any] = {}
-        self._old_fd = -1
-        self._thread: threading.Thread | None = None
+        self._awake = threading.Event()
+        self._stderr = -1
         self._pid = os.getpid()
 
     def __enter__(self) -> Self:
-        self._read, self._write = os.pipe()
-        os.set_blocking(self._read, False)
-        os.set_blocking(self._write, False)
-        if threading.current_thread() is threading.main_thread():
-            for number in _CODES:
-                self._old[number] = signal.signal(number, self._on_signal)
-            self._old_fd = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
-        if self._beats:
-            self._thread = threading.Thread(target=self._run, name="dibs-beats", daemon=True)
-            self._thread.start()
+        self._pid = os.getpid()
+        self.in_main = threading.current_thread() is threading.main_thread()
+        try:
+            self._stderr = os.dup(2)  # the objective's own output may be on its way to a file
+        except OSError:
+            self._stderr = -1
+        keeper.enter(self)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if os.getpid() != self._pid:  # a forked child leaves its parent's handlers and thread alone
-            return
-        for number, handler in self._old.items():
-            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
-        if self._old:
-            signal.set_wakeup_fd(self._old_fd)
-        if self._thread is not None:
-            os.write(self._write, b"\0")
-            self._thread.join()
-        os.close(self._read)
-        os.close(self._write)
+        if self.ours:
+            keeper.leave(self)
+        if self._stderr >= 0:
+            os.close(self._stderr)
+            self._stderr = -1
+
+    @property
+    def ours(self) -> bool:
+        """False in a process that was forked while the session was open."""
+        return os.getpid() == self._pid
 
     # trials
 
     def open(self, trial: Beating) -> None:
         """Beat for this trial from now on."""
         with self._lock:
-            self._trials.add(trial)
-            self._due[trial] = self.clock.monotonic() + trial.beat_s
-        if self._thread is not None:
-            self._poke()
+            self._trials[trial] = self.clock.monotonic() + trial.beat_s
+        keeper.poke()
 
     def close(self, trial: Beating) -> None:
         """No more beats for it."""
-        with self._lock:
-            self._trials.discard(trial)
-            self._due.pop(trial, None)
+        if self.ours:
+            with self._lock:
+                self._trials.pop(trial, None)
+
+    def leave_open_trials(self) -> None:
+        """The program ends without having left the loop."""
+        self._record("left open")
+
+    def tell(self, event: Event) -> None:
+        """Pass an event on to whoever shows this run."""
+        if self.on_event is not None and self.ours:
+            self.on_event(event)
+
+    # the main thread's side
 
     def wait(self, seconds: float) -> None:
         """Sleep, or less if a signal comes."""
-        if self._thread is None:
-            self.clock.sleep(seconds)
-        else:
-            self._awake.wait(seconds)
+        self._awake.wait(seconds)
 
     def check(self) -> None:
         """Between trials: leave as the signal asked (SystemExit 143, KeyboardInterrupt), if one came."""
         if self.draining:
-            if self._code == 143:
-                raise SystemExit(143)
-            raise KeyboardInterrupt
+            raise self._error()
 
-    # signals
+    def pending(self) -> BaseException | None:
+        """What the main thread should raise now, once; nothing while our own code runs."""
+        if not self._kick or self._depth > 0:
+            return None
+        self._kick = False
+        return self._error()
 
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        """In the main thread, between two bytecodes; the thread may have seen the signal already."""
-        self._note(number)
-        if number == signal.SIGINT and self.stopping and self._code == 130:
-            raise KeyboardInterrupt
+    def theirs(self) -> _Depth:
+        """``with session.theirs():`` the user's code runs in here and may be interrupted anywhere."""
+        return _Depth(self, -1)
 
-    def _note(self, number: int) -> None:
+    def shielded(self) -> _Depth:
+        """``with session.shielded():`` our code runs in here; an interruption waits until it is through."""
+        return _Depth(self, +1)
+
+    # news, from the handler (in the main thread) or the keeper's thread, often from both: all of it idempotent
+
+    def signalled(self, number: int, count: int) -> None:
+        """A signal came; ``count``: how often Ctrl-C did."""
         if number == signal.SIGTERM:
-            self._stop(143, "SIGTERM")
-        elif number == signal.SIGINT:
-            if self.draining:
-                self._stop(130, "SIGINT")
-            else:
-                self.draining, self._code = True, 130
-                if self._trials:
-                    os.write(2, _FIRST)  # print may be what was interrupted
-        self._awake.set()
+            self._urge(STOPPING, 143, "SIGTERM")
+            return
+        self._urge(min(count, AT_ONCE), 130, "SIGINT")
+        if count > self._count:
+            self._count, self._kick = count, True
 
-    def _stop(self, code: int, reason: str) -> None:
-        if not self.stopping:
-            self._code, self.reason = code, reason
-            self._deadline = self.clock.monotonic() + self.grace_s
-            self.draining = self.stopping = True
-        self._poke()
+    def commanded(self, data: bytes) -> None:
+        """The parent process said something, or ended."""
+        if not data:
+            self.stop("the parent process ended")
+        if SUCCEEDED in data:
+            self.hope = True
+        if DRAIN in data:
+            self._urge(DRAINING, 130, "SIGINT")
+        if INTERRUPT in data:
+            self._urge(AT_ONCE if self.stopping else STOPPING, 130, "SIGINT")
+            self._kick = True
+            keeper.kick(signal.SIGINT)
 
     def stop(self, reason: str) -> None:
-        """Ask the open trials to end soon, as SIGTERM does."""
-        self._stop(143, reason)
-        self._awake.set()
+        """Ask the open trials to end soon, as SIGTERM does. Any thread."""
+        self._urge(STOPPING, 143, reason)
 
-    def _poke(self) -> None:
-        try:
-            os.write(self._write, b"\1")
-        except BlockingIOError:
-            pass  # full of news already
+    def _urge(self, urgency: int, code: int, reason: str) -> None:
+        before = self.urgency
+        if urgency <= before:
+            return
+        if before < STOPPING:
+            self.code, self.reason = code, reason
+        self.urgency, self.draining, self.stopping = urgency, True, urgency >= STOPPING
+        if self.grace_s is not None and not self._over:
+            if urgency == AT_ONCE:
+                self._deadline = self.clock.monotonic()
+            elif urgency == STOPPING:
+                self._deadline = self.clock.monotonic() + self.grace_s
+        if not before and urgency == DRAINING and self._trials and self.on_event is None and self._stderr >= 0:
+            os.write(self._stderr, _FIRST)  # not print, which may be what was interrupted
+        keeper.poke()
 
-    # the thread
+    def _error(self) -> BaseException:
+        return KeyboardInterrupt() if self.code == 130 else SystemExit(self.code)
 
-    def _run(self) -> None:
-        sources = [self._read] + ([self._lifeline] if self._lifeline is not None else [])
-        interrupts = 0
-        while True:
-            ready, _, _ = select.select(sources, [], [], self._pause_s())
-            if self._lifeline in ready and not os.read(self._lifeline or 0, 64):
-                sources.remove(self._lifeline)
-                self._stop(143, "the parent process ended")
-                self._awake.set()
-            if self._read in ready:
-                news = os.read(self._read, 256)
-                if 0 in news:
-                    return
-                interrupts += news.count(signal.SIGINT)  # the handler counts for itself, if it gets to run
-                if signal.SIGTERM in news:
-                    self._note(signal.SIGTERM)
-                if interrupts > 1:
-                    self._stop(130, "SIGINT")
-            self._beat()
-            if self._deadline is not None and self.clock.monotonic() >= self._deadline:
-                self._give_up()
+    # the keeper's thread
 
-    def _pause_s(self) -> float:
+    def pause_s(self) -> float:
+        """Seconds until there is something to do."""
         with self._lock:
-            times = [*self._due.values(), *([self._deadline] if self._deadline is not None else [])]
+            times = [*self._trials.values(), *([self._deadline] if self._deadline is not None else [])]
         return max(0.0, min(times) - self.clock.monotonic()) if times else 3600.0
 
-    def _beat(self) -> None:
+    def work(self) -> None:
+        """Beat, and see to the end of the grace."""
+        if self.draining:
+            self._awake.set()  # here, because in a handler it could deadlock with the wait it interrupts
+            if self._said < self.urgency:
+                self._said = self.urgency
+                self.tell(Stopping(self.reason or "Ctrl-C", self.stopping))
         now = self.clock.monotonic()
         with self._lock:
-            due = [trial for trial, at in self._due.items() if at <= now]
+            due = [trial for trial, at in self._trials.items() if at <= now]
             for trial in due:
-                self._due[trial] = now + trial.beat_s
+                self._trials[trial] = now + trial.beat_s
         for trial in due:
             trial.beat()
+        if self._deadline is not None and self.clock.monotonic() >= self._deadline:
+            self._grace_is_over()
 
-    def _give_up(self) -> None:
-        """The grace is over and the main thread has not come back: record and leave."""
+    def _grace_is_over(self) -> None:
+        if not self._over:
+            self._over = True
+            self._deadline = self.clock.monotonic() + _LAST_S
+            _bounded(lambda: self._record(self.reason or "stopped"))
+            self._kick = True
+            if self.in_main and keeper.kick(_NUMBERS[self.code]):
+                return
+        self._deadline = None
+        if self.in_main:  # a loop in another thread does not own the process
+            _bounded(_flush)
+            os._exit(self.code)
+
+    def _record(self, reason: str) -> None:
+        """Record what is open as interrupted, whoever holds the main thread."""
         with self._lock:
             trials = list(self._trials)
         for trial in trials:
             try:
-                trial.interrupt(self.reason or "stopped")
+                trial.interrupt(reason)
+            except AlreadyClosed:
+                continue  # it came to its end meanwhile, which is better
             except Exception as wrong:  # whatever it is, the others still have to be recorded
                 log.warning("trial %d is left running: %s", trial.n, wrong)
-        for stream in (sys.stdout, sys.stderr):
-            try:
-                stream.flush()
-            except (OSError, ValueError):
-                continue
-        os._exit(self._code)
+
+
+class _Depth:
+    """Moves a session's depth; leaving our code raises what waited meanwhile."""
+
+    __slots__ = ("_by", "_session")
+
+    def __init__(self, session: Session, by: int) -> None:
+        self._session, self._by = session, by
+
+    def __enter__(self) -> None:
+        self._session._depth += self._by
+
+    def __exit__(self, *_: object) -> None:
+        self._session._depth -= self._by
+        if self._session.in_main and threading.current_thread() is threading.main_thread():
+            error = self._session.pending()
+            if error is not None:
+                raise error
+
+
+def _bounded(action: Callable[[], None]) -> None:
+    """Do it, but do not wait for ever: a lock may be held by a thread that hangs."""
+    thread = threading.Thread(target=action, name="dibs-last", daemon=True)
+    thread.start()
+    thread.join(_WRITE_S)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):
+            continue

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
 from dibs._canon import digest as digest_of
 from dibs._canon import to_json
@@ -25,6 +25,10 @@ from ._results import TrialResult
 from ._session import Session
 from ._trial import Trial, score_of
 from ._view import View, view_of
+
+if TYPE_CHECKING:
+    from ._events import OnEvent
+    from ._run import RunSummary
 
 __all__ = ["Study"]
 
@@ -116,17 +120,33 @@ class Study:
         rescue_after_s: float | None = None,
         grace_s: float = 30.0,
         max_failures: int | None = 3,
-    ) -> None:
+        wait: bool = False,
+        capture: bool = False,
+        on_event: OnEvent | None = None,
+        progress: bool | None = None,
+    ) -> RunSummary:
         """Run ``objective(trial) -> score`` on every trial that can be claimed, here or in ``workers`` processes.
 
-        See :func:`dibs.study._run.run`.
+        Returns how it ended. An exception in the objective, or a result that is no finite number, is a failed trial
+        and the run goes on; ``retries`` more attempts are made at it. None = the last score reported.
+
+        ``workers`` > 1: fresh processes, which need an objective they can import and a ``__main__`` guard.
+        ``time_s``: no new trials after that. ``rescue_after_s``: take over trials that are quiet for so long.
+        ``grace_s``: what SIGTERM leaves a running trial. ``max_failures``: if so many of a process's first trials
+        fail and none succeeded, it stops and raises what the last one raised; None = never.
+        ``wait``: stay until all N are settled, whoever runs them. ``capture``: what the objective prints goes to
+        ``trial.log`` (in worker processes it always does). ``on_event``: called with each event, from any thread;
+        without it progress is drawn on stderr, unless ``progress=False``.
+        Raises UsageError, StoreError, KeyboardInterrupt (Ctrl-C twice, or once and the running trials ended),
+        SystemExit 143 (SIGTERM).
         """
         from ._run import run
 
         self._check_trials(trials, rescue_after_s)
-        run(
+        return run(
             self, objective, trials, workers, retries=retries, time_s=time_s, rescue_after_s=rescue_after_s,
-            grace_s=grace_s, max_failures=max_failures,
+            grace_s=grace_s, max_failures=max_failures, wait=wait, capture=capture, on_event=on_event,
+            progress=progress,
         )  # fmt: skip
 
     def claimer(self, n: int, rescue_after_s: float | None = None) -> Claimer:

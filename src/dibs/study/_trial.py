@@ -20,12 +20,14 @@ from dibs.record import decode_trial
 from dibs.space import Space
 
 from ._attempt import Attempt
+from ._events import Closed, Reported
 from ._session import Session
 
 __all__ = ["Trial", "score_of"]
 
 log = logging.getLogger("dibs")
 _LAST: Any = object()  # done() without a score: the last one reported
+_TELL_EVERY_S = 0.25
 
 
 def score_of(value: Any, *, finite: bool = True) -> float:
@@ -50,13 +52,22 @@ class Trial:
     """
 
     def __init__(
-        self, attempt: Attempt, space: Space, session: Session, *, failed_before: int = 0, retries: int = 0
+        self,
+        attempt: Attempt,
+        space: Space,
+        session: Session,
+        *,
+        failed_before: int = 0,
+        retries: int = 0,
+        worker: int = 0,
     ) -> None:
-        self._attempt, self._space, self._session = attempt, space, session
+        self._attempt, self._space, self._session, self._worker = attempt, space, session, worker
         self._again = failed_before < retries
         self._pruned = False
         self._told = False
         self._reason: str | None = None
+        self._ended: str | None = None
+        self._tell_at = 0.0
         session.open(self)
 
     def __repr__(self) -> str:
@@ -93,14 +104,37 @@ class Trial:
         return self._attempt.closed
 
     @property
-    def stopping(self) -> bool:
-        """Whether it should end soon: a signal came, or somebody rescued the trial."""
-        return self._reason is not None or self._session.stopping
+    def ours(self) -> bool:
+        """False in a process that was forked while the trial was open: it is the parent's to write."""
+        return self._attempt.ours
 
     @property
-    def told(self) -> bool:
-        """Whether a report has answered True."""
+    def stopping(self) -> bool:
+        """Whether it should end soon: a signal came, or somebody rescued the trial.
+
+        Whoever was answered True, here or by a report, and then leaves ``with`` is taken to have stopped early.
+        """
+        if self._should_stop():
+            self._told = True
         return self._told
+
+    def _should_stop(self) -> bool:
+        return self._pruned or self._reason is not None or self._session.stopping
+
+    @property
+    def stopped_early(self) -> bool:
+        """Whether the objective has been told to stop."""
+        return self._told
+
+    @property
+    def reported(self) -> bool:
+        """Whether there is anything on the curve."""
+        return bool(self._attempt.curve)
+
+    @property
+    def ended(self) -> str | None:
+        """The reason this process closed it with, if any."""
+        return self._ended
 
     @property
     def reason(self) -> str | None:
@@ -160,9 +194,19 @@ class Trial:
         value = score_of(score, finite=False)
         if step is not None and (isinstance(step, bool) or not isinstance(plain(step), int) or plain(step) < 0):
             raise UsageError(f"a step must be a non-negative integer, not {step!r}")
+        if not self.ours:
+            raise NotOwner(f"trial {self.n} was claimed before this process was forked: report from its owner")
+        with self._session.shielded():
+            return self._report(value, None if step is None else int(plain(step)))
+
+    def _report(self, value: float, step: int | None) -> bool:
         if self._attempt.closed:
             raise AlreadyClosed(f"trial {self.n} is closed already ({self.state}): report before that")
-        self._attempt.add(value, None if step is None else int(plain(step)))
+        at = self._attempt.add(value, step)
+        now = self._session.clock.monotonic()
+        if now >= self._tell_at:
+            self._tell_at = now + _TELL_EVERY_S
+            self._session.tell(Reported(self.n, self.attempt, at, value, self._worker))
         try:
             if self._attempt.show() and self._reason is None and self._attempt.rescued():
                 self._reason = "rescued"
@@ -171,8 +215,7 @@ class Trial:
             self._reason = "superseded"
         except StoreError as wrong:  # an outage delays what others see; the objective goes on
             log.warning("trial %d: a report could not be shown: %s", self.n, wrong)
-        self._told = self._pruned or self.stopping
-        return self._told
+        return self.stopping
 
     def done(self, score: Any = _LAST) -> None:
         """Close the attempt with a score, by default the last one reported; durable when this returns.
@@ -195,7 +238,8 @@ class Trial:
 
     def save(self, name: str, path: str | os.PathLike[str]) -> str:
         """Keep a file by digest under a name, for later attempts and for good; kept when this returns."""
-        return self._attempt.keep(name, Path(path))
+        with self._session.shielded():
+            return self._attempt.keep(name, Path(path))
 
     def load(self, name: str) -> Path | None:
         """The newest file saved under the name by this or any earlier attempt, as a local path; None if there is none."""
@@ -229,8 +273,18 @@ class Trial:
         self._close("failed", step=step, reason=reason[:500], traceback=trace, again=self._again)
 
     def _close(self, state: str, **fields: Any) -> None:
-        self._attempt.close(state, **fields)
-        self._session.close(self)
+        if not self.ours:
+            raise NotOwner(f"trial {self.n} was claimed before this process was forked: only its owner closes it")
+        with self._session.shielded():
+            self._attempt.close(state, **fields)
+            self._ended = fields.get("reason")
+            self._session.close(self)
+            self._session.tell(
+                Closed(
+                    self.n, self.attempt, state, fields.get("score"), self._attempt.took_s, fields.get("reason"),
+                    fields.get("again", False), self._worker,
+                )
+            )  # fmt: skip
 
     def beat(self) -> None:
         """This process lives (the session's thread calls it)."""
@@ -250,16 +304,16 @@ class Trial:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        if not self._attempt.ours:  # a forked child: the trial is its parent's
+        if not self.ours:  # a forked child: the trial is its parent's
             return False
-        swallow = isinstance(error, Exception)
-        try:
-            return self._leave(error)
-        except (Superseded, AlreadyClosed) as lost:
-            log.warning("trial %d: what it ended with is not recorded: %s", self.n, lost)
-            return swallow
-        finally:
-            self._session.close(self)
+        with self._session.shielded():
+            try:
+                return self._leave(error)
+            except (Superseded, AlreadyClosed) as lost:
+                log.warning("trial %d: what it ended with is not recorded: %s", self.n, lost)
+                return isinstance(error, Exception)
+            finally:
+                self._session.close(self)
 
     def _leave(self, error: BaseException | None) -> bool:
         if self._attempt.closed:
@@ -267,26 +321,33 @@ class Trial:
                 log.error("trial %d had been closed as %s when it raised %r", self.n, self.state, error)
             return isinstance(error, Exception) and not isinstance(error, StoreError)
         if error is None:
-            if self.stopping:
-                self.interrupt(self.reason or "stopping")
-            elif self._pruned:
-                curve = self._attempt.curve
-                self._close("pruned", score=curve[max(curve)], step=max(curve), reason=self._reason)
-            else:
-                self.done()
+            self._finish()
             return False
         if isinstance(error, StoreError):
             self._try_interrupt(f"the store failed: {error}")
             return False
         if isinstance(error, Superseded):
             raise error
-        if isinstance(error, KeyboardInterrupt | GeneratorExit) or (isinstance(error, SystemExit) and self.stopping):
+        if isinstance(error, KeyboardInterrupt | GeneratorExit) or (
+            isinstance(error, SystemExit) and self._session.stopping
+        ):
             self.interrupt(self.reason or type(error).__name__)
             return False
-        text = "".join(traceback.format_exception(error))
-        self.fail(f"{type(error).__name__}: {error}".rstrip(": "), text)
-        log.error("trial %d failed: %s", self.n, text.rstrip().rpartition("\n")[2])
+        reason = "".join(traceback.format_exception_only(error)).strip()
+        self.fail(reason, "".join(traceback.format_exception(error)))
+        if self._session.on_event is None:
+            log.error("trial %d failed: %s", self.n, reason[:500])
         return isinstance(error, Exception)
+
+    def _finish(self) -> None:
+        """Left without an error: done, unless it was told to stop and so has no complete result."""
+        if not self._told:
+            self.done()
+        elif self._pruned:
+            curve = self._attempt.curve
+            self._close("pruned", score=curve[max(curve)], step=max(curve), reason=self._reason)
+        else:
+            self.interrupt(self.reason or "stopping")
 
     def _try_interrupt(self, reason: str) -> None:
         try:

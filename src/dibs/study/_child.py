@@ -1,0 +1,136 @@
+"""A worker process of a run, from the inside: a process group of its own, a control pipe, events that never block."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import signal
+import sys
+import traceback
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+from dibs.errors import DibsError
+
+from ._capture import tolerant
+from ._events import Event, Ready, Said
+from ._session import Session
+from ._work import Tally, Terms, work
+
+__all__ = ["NAME", "Last", "Unusable", "main"]
+
+NAME = "dibs-worker-"  # of the process; also how one that imports an unguarded program is known
+_ATOMIC_BYTES = 4000  # below PIPE_BUF: written whole or not at all
+log = logging.getLogger("dibs")
+
+
+@dataclass(frozen=True)
+class Last:
+    """A worker's last word. Never dropped."""
+
+    ran: int
+    failed: int
+    why: str
+    gave_up: bool = False
+    trace: str = ""
+    error: BaseException | None = None
+
+
+@dataclass(frozen=True)
+class Unusable:
+    """A worker could not load what it should run."""
+
+    text: str
+
+
+class Sender:
+    """The events' way to the parent: dropped when the pipe is full, never waited for."""
+
+    def __init__(self, pipe: Connection) -> None:
+        self._pipe, self._pid = pipe, os.getpid()
+        os.set_blocking(pipe.fileno(), False)
+
+    def __call__(self, event: Event) -> None:
+        data = pickle.dumps(event)
+        if len(data) > _ATOMIC_BYTES or os.getpid() != self._pid:
+            return
+        try:
+            self._pipe.send_bytes(data)
+        except OSError:  # full, or the parent is gone
+            return
+
+    def last(self, message: Any) -> None:
+        """Send and wait for it; nothing is held by now."""
+        try:
+            os.set_blocking(self._pipe.fileno(), True)
+            self._pipe.send(message)
+        except OSError:
+            return
+
+
+class _Forward(logging.Handler):
+    """The parent speaks for its workers, so that no line ends up in a trial's log."""
+
+    def __init__(self, send: Sender, worker: int) -> None:
+        super().__init__()
+        self._send, self._worker = send, worker
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._send(Said(record.levelno, record.getMessage()[:900], self._worker))
+
+
+def main(number: int, payload: bytes, terms: Terms, events: Connection, control: Connection, level: int) -> None:
+    """The process's whole life. Exit codes: 0, or 130/143 as a signal asked."""
+    _alone()
+    tolerant()
+    send = Sender(events)
+    log.addHandler(_Forward(send, number))
+    log.setLevel(level)
+    log.propagate = False
+    try:
+        study, objective = pickle.loads(payload)
+    except Exception as wrong:
+        send.last(
+            Unusable(
+                f"a worker process cannot load the objective ({type(wrong).__name__}: {wrong}): define it at the top "
+                "of a module, outside `if __name__ == '__main__':`"
+            )
+        )
+        return
+    tally = Tally()
+    error: BaseException | None = None
+    code = 0
+    try:
+        session = Session(study.store.machine.clock, grace_s=terms.grace_s, control=control.fileno(), on_event=send)
+        with session:
+            send(Ready(number, os.getpid()))
+            work(study, objective, terms, session, tally, worker=number, hope=lambda: session.hope)
+    except KeyboardInterrupt:
+        code = 130
+    except SystemExit as wanted:
+        code = wanted.code if isinstance(wanted.code, int) else 1
+    except Exception as wrong:
+        error = _portable(wrong)
+    send.last(Last(tally.ran, tally.failed, tally.why, tally.gave_up, tally.trace[-20000:], error))
+    sys.exit(code)
+
+
+def _alone() -> None:
+    """Away from the terminal's Ctrl-C; one that came while this process started was the parent's."""
+    os.setpgid(0, 0)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+def _portable(error: Exception) -> BaseException:
+    """The error as the parent can raise it."""
+    try:
+        again = pickle.loads(pickle.dumps(error))
+    except Exception:
+        again = None
+    if isinstance(again, DibsError):
+        return again
+    return DibsError("a worker process failed:\n\n" + "".join(traceback.format_exception(error)))

@@ -1,0 +1,118 @@
+"""What a run tells while it goes: small frozen facts, sent from worker processes to whoever shows them.
+
+An event may be dropped (a worker never waits for a reader), so nothing is ever decided by one; the records
+decide. ``worker`` numbers the processes of one run from 0; a replacement gets a number of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+__all__ = [
+    "Claimed", "Closed", "Counted", "Ended", "Event", "OnEvent", "Ready", "Reported", "Said", "Stopping", "Waiting",
+    "WorkerDied",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A worker has loaded the objective and is about to claim."""
+
+    worker: int
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A worker has begun a trial."""
+
+    n: int
+    attempt: int
+    worker: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """One step of a running trial's curve; at most a few a second."""
+
+    n: int
+    attempt: int
+    step: int
+    score: float
+    worker: int
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """A worker has closed an attempt. ``again``: it will be tried again; ``took_s``: seconds since the claim."""
+
+    n: int
+    attempt: int
+    state: str
+    score: float | None
+    took_s: float
+    reason: str | None
+    again: bool
+    worker: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The whole study as just read, all machines: trials by state, the best score, and N."""
+
+    states: dict[str, int]
+    best: float | None
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Nothing is left to claim: others hold this many trials."""
+
+    held: int
+    worker: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A worker is through; ``why`` there was nothing more to claim."""
+
+    worker: int
+    ran: int
+    failed: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerDied:
+    """A worker process ended without having said so; ``cause`` in words, ``replaced`` by a new one or not."""
+
+    worker: int
+    pid: int
+    cause: str
+    replaced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    """No new trials from now on; ``interrupting``: the running ones are asked to end too."""
+
+    reason: str
+    interrupting: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A line of a worker's ``dibs`` log."""
+
+    level: int
+    text: str
+    worker: int
+
+
+Event: TypeAlias = (
+    Ready | Claimed | Reported | Closed | Counted | Waiting | Ended | WorkerDied | Stopping | Said
+)  # fmt: skip
+OnEvent: TypeAlias = Callable[[Event], None]

@@ -1,0 +1,326 @@
+"""Worker processes of one run, seen from the parent: start, listen, replace the dead, pass signals on, end.
+
+Fresh (spawned) processes in process groups of their own, so that the terminal's Ctrl-C reaches the parent alone.
+The parent claims nothing and decides nothing about trials: were it killed at any instruction, the children
+would notice (their control pipe ends), record what they have as interrupted, and leave.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import pickle
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from multiprocessing import connection, resource_tracker
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING, Any
+
+from dibs.errors import DibsError, StoreError, UsageError
+
+from ._child import NAME, Last, Unusable, main
+from ._events import Closed, Ended, Event, OnEvent, Ready, Said, Stopping, WorkerDied
+from ._loop import UNGUARDED
+from ._session import DRAIN, INTERRUPT, STOPPING, SUCCEEDED, Session
+from ._work import Objective, Tally, Terms, counted
+
+if TYPE_CHECKING:
+    from ._study import Study
+
+__all__ = ["Pool", "packed"]
+
+log = logging.getLogger("dibs")
+_TICK_S = 0.2
+_COUNT_EVERY_S = 2.0
+_DEATHS = 5  # in a row without a done trial between them: then no more replacements
+_MARGIN_S = 15.0  # beyond the grace, for recording and unwinding; then SIGKILL
+_THREADS = (
+    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
+)  # fmt: skip
+_GUARD = (
+    "workers > 1 starts fresh processes, which import the program again: put the call of run() under "
+    "`if __name__ == '__main__':`"
+)
+
+
+def packed(study: Study, objective: Objective) -> bytes:
+    """Study and objective for a fresh process. Raises UsageError if it could not import the objective."""
+    try:
+        data = pickle.dumps((study, objective))
+    except (pickle.PicklingError, AttributeError, TypeError) as wrong:
+        raise UsageError(
+            f"workers > 1 needs an objective that a fresh process can import: define it at the top of a module, "
+            f"not as a lambda or inside a function ({wrong})"
+        ) from None
+    main_module = sys.modules.get("__main__")
+    spec, file = getattr(main_module, "__spec__", None), getattr(main_module, "__file__", None)
+    if b"__main__" in data and spec is None and (file is None or not os.path.isfile(file)):  # noqa: PTH113
+        raise UsageError(
+            "workers > 1 needs an objective that a fresh process can import, and this session has no file: put the "
+            "objective into a module and import it"
+        )
+    return data
+
+
+@dataclass
+class Child:
+    """One worker process, as its parent knows it."""
+
+    number: int
+    process: Any
+    events: Connection
+    control: Connection
+    ready: bool = False
+    last: Last | None = None
+    unusable: str | None = None
+    ran: int = 0
+    failed: int = 0
+    terminated: bool = False
+
+
+@dataclass
+class Pool:
+    """``run()`` returns what the workers did, or raises what ended them."""
+
+    study: Study
+    payload: bytes
+    terms: Terms
+    count: int
+    on_event: OnEvent | None
+    children: list[Child] = field(default_factory=list)
+    tally: Tally = field(default_factory=Tally)
+    started: int = 0
+    deaths: int = 0  # in a row
+    ever_ready: bool = False
+    succeeded: bool = False
+    gave_up: list[Last] = field(default_factory=list)
+    error: BaseException | None = None
+
+    def run(self) -> Tally:
+        """Work until no worker is left."""
+        clock = self.study.store.machine.clock
+        session = Session(clock, grace_s=None)
+        with session:
+            try:
+                for _ in range(self.count):
+                    self._start()
+                self._tend(session)
+            finally:
+                self._end()
+            session.check()
+        return self._result()
+
+    def _tend(self, session: Session) -> None:
+        clock = session.clock
+        urgency = 0
+        kill_at: float | None = None
+        count_at = clock.monotonic()
+        while self.children:
+            sources = [child.events for child in self.children] + [child.process.sentinel for child in self.children]
+            connection.wait(sources, _TICK_S)
+            for child in tuple(self.children):
+                self._listen(child)
+                if child.process.exitcode is not None:
+                    self._listen(child)
+                    self._buried(child, stopping=session.draining)
+            if session.urgency > urgency:
+                if not urgency:
+                    self._drain(session)
+                if session.stopping:
+                    kill_at = kill_at or clock.monotonic() + self.terms.grace_s + _MARGIN_S
+                    self._stop(session, first=urgency < STOPPING)
+                urgency = session.urgency
+            if kill_at is not None and clock.monotonic() >= kill_at:
+                return  # `finally` kills
+            if self.on_event is not None and clock.monotonic() >= count_at:
+                count_at = clock.monotonic() + _COUNT_EVERY_S
+                with suppress(StoreError):
+                    self.study.view.refresh()
+                    self._tell(counted(self.study, self.terms.trials))
+
+    def _result(self) -> Tally:
+        if self.error is not None:
+            raise self.error
+        if self.gave_up and not self.succeeded:
+            lost = self.gave_up[0]
+            raise DibsError(
+                f"no trial succeeded: the first {lost.failed} trials of each worker all failed; the last one:\n\n{lost.trace}"
+            )
+        return self.tally
+
+    # one child
+
+    def _start(self) -> None:
+        number = self.started
+        self.started += 1
+        context = multiprocessing.get_context("spawn")
+        events, their_events = context.Pipe(duplex=False)
+        their_control, control = context.Pipe(duplex=False)
+        terms = replace(self.terms, capture=True)  # nobody reads what many processes print at once
+        process = context.Process(
+            target=main,
+            args=(number, self.payload, terms, their_events, their_control, log.getEffectiveLevel()),
+            name=f"{NAME}{number}",
+        )
+        with _quiet_start(self.count):
+            process.start()
+        their_events.close()
+        their_control.close()
+        self.children.append(Child(number, process, events, control))
+
+    def _listen(self, child: Child) -> None:
+        try:
+            while child.events.poll(0):
+                self._heard(child, child.events.recv())
+        except (EOFError, OSError):
+            return
+
+    def _heard(self, child: Child, message: Any) -> None:
+        match message:
+            case Last():
+                child.last = message
+                return
+            case Unusable():
+                child.unusable = message.text
+                return
+            case Ready():
+                child.ready = self.ever_ready = True
+                if self.succeeded:
+                    self._command(child, SUCCEEDED)
+            case Closed():
+                child.ran += 1
+                child.failed += message.state == "failed"
+                if message.state == "done":
+                    self._success()
+        self._tell(message)
+
+    def _success(self) -> None:
+        self.deaths = 0
+        if not self.succeeded:
+            self.succeeded = True
+            for child in self.children:
+                self._command(child, SUCCEEDED)
+            for _ in self.gave_up:  # they were unlucky, not broken
+                self._start()
+
+    def _buried(self, child: Child, *, stopping: bool) -> None:
+        """The process has ended: was that its own will?"""
+        self.children.remove(child)
+        code = child.process.exitcode
+        for pipe in (child.events, child.control):
+            pipe.close()
+        last = child.last
+        self.tally.ran += max(child.ran, last.ran if last else 0)
+        self.tally.failed += max(child.failed, last.failed if last else 0)
+        if code == UNGUARDED:
+            raise UsageError(_GUARD)
+        if child.unusable is not None:
+            raise UsageError(child.unusable)
+        if last is not None and code == 0:
+            self._tell(Ended(child.number, last.ran, last.failed, last.why))
+            self._through(last)
+            return
+        if stopping or child.terminated:
+            return
+        if not self.ever_ready:
+            raise DibsError(f"a worker process ended before it could begin: {_cause(code)}; what it said stands above")
+        self.deaths += 1
+        again = self.deaths < _DEATHS
+        self._tell(WorkerDied(child.number, child.process.pid, _cause(code), again))
+        if again:
+            self._start()
+        elif not self.children and self.error is None:
+            self.error = DibsError(
+                f"{self.deaths} worker processes died in a row without a finished trial between them; the last one: "
+                f"{_cause(code)}"
+            )
+
+    def _through(self, last: Last) -> None:
+        if last.error is not None:
+            self.error = self.error or last.error
+        elif last.gave_up:
+            self.gave_up.append(last)
+            if self.succeeded:
+                self._start()
+        elif self.tally.why != "time":
+            self.tally.why = last.why
+
+    # the end
+
+    def _drain(self, session: Session) -> None:
+        if not session.stopping:
+            self._tell(Stopping(session.reason or "SIGINT", False))
+        for child in self.children:
+            if child.ready:
+                self._command(child, DRAIN)
+            else:
+                child.terminated = True
+                child.process.terminate()
+
+    def _stop(self, session: Session, *, first: bool) -> None:
+        if first:
+            self._tell(Stopping(session.reason or "stopped", True))
+        for child in self.children:
+            if session.code == 143:
+                child.process.terminate()
+            else:
+                self._command(child, INTERRUPT)
+
+    def _end(self) -> None:
+        """No child is left when this returns."""
+        for child in self.children:
+            child.process.kill()
+        for child in self.children:
+            child.process.join()
+        self.children.clear()
+
+    def _command(self, child: Child, data: bytes) -> None:
+        with suppress(OSError):
+            os.write(child.control.fileno(), data)
+
+    def _tell(self, event: Event) -> None:
+        if self.on_event is not None:
+            self.on_event(event)
+        elif isinstance(event, Said):
+            log.log(event.level, "worker %d: %s", event.worker, event.text)
+        elif isinstance(event, WorkerDied):
+            log.warning("worker %d (process %d) died: %s", event.worker, event.pid, event.cause)
+
+
+@contextmanager
+def _quiet_start(workers: int) -> Iterator[None]:
+    """Start a child with Ctrl-C held off until it has a process group of its own, and with its share of the cores."""
+    resource_tracker.ensure_running()  # it would undo the mask
+    old = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    share = str(max(1, _cores() // workers))
+    added = [name for name in _THREADS if name not in os.environ]
+    os.environ.update(dict.fromkeys(added, share))  # before the child imports numpy: BLAS looks once
+    try:
+        yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
+        signal.pthread_sigmask(signal.SIG_SETMASK, old)
+
+
+def _cores() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
+
+
+def _cause(code: int) -> str:
+    """How a process ended, in words."""
+    if code >= 0:
+        return f"it exited with code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    why = {"SIGKILL": " (killed by somebody, or out of memory)", "SIGSEGV": " (a crash in native code)"}
+    return f"killed by {name}{why.get(name, '')}"

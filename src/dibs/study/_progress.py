@@ -1,0 +1,196 @@
+"""What a person sees of a run: one living line on a terminal, plain lines elsewhere. Stdlib only.
+
+Fed with events from any thread. It writes to a copy of the error stream's descriptor, because the stream
+itself may be on its way into a trial's log.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+from threading import Lock
+from typing import TextIO
+
+from dibs._clock import Clock, SystemClock
+
+from ._events import Claimed, Closed, Counted, Ended, Event, Ready, Reported, Said, Stopping, Waiting, WorkerDied
+
+__all__ = ["Progress"]
+
+_REDRAW_S = 0.1
+_LINE_EVERY_S = 0.5
+
+
+class Progress:
+    """``Progress(total, goal, stream).event(e)`` for every event, ``close()`` at the end.
+
+    ``stream``: where to write, by default the process's error stream as it is now.
+    """
+
+    def __init__(
+        self, total: int, goal: str | None, stream: TextIO | None = None, *, clock: Clock | None = None
+    ) -> None:
+        self.total, self.goal = total, goal
+        self._clock = clock or SystemClock()
+        self._own: TextIO | None = None
+        self._out = stream if stream is not None else self._copy_of_stderr()
+        self._live = self._out.isatty()
+        self._lock = Lock()
+        self._states: dict[str, int] = {}
+        self._best: float | None = None
+        self._running: dict[tuple[int, int], float] = {}
+        self._workers: set[int] = set()
+        self._closed_here = 0
+        self._waiting = 0
+        self._stopping = ""
+        self._since = self._clock.monotonic()
+        self._drawn_at = self._lined_at = -1e9
+        self._held_back: str | None = None
+        self._skipped = 0
+        self._on_line = False
+
+    def event(self, e: Event) -> None:
+        """Take an event in and show what it changes. Thread-safe; never raises for a stream that is gone."""
+        with self._lock, contextlib.suppress(OSError, ValueError):
+            self._take(e)
+            if self._live:
+                self._draw()
+
+    def close(self) -> None:
+        """Leave the last state standing."""
+        with self._lock, contextlib.suppress(OSError, ValueError):
+            if self._live:
+                self._draw(force=True)
+                if self._on_line:
+                    self._out.write("\n")
+            elif self._held_back is not None:
+                self._line(self._held_back)
+            self._out.flush()
+        if self._own is not None:
+            with contextlib.suppress(OSError):
+                self._own.close()
+
+    # events
+
+    def _take(self, e: Event) -> None:
+        match e:
+            case Ready():
+                self._workers.add(e.worker)
+            case Claimed():
+                self._running[e.n, e.attempt] = self._clock.monotonic()
+            case Closed():
+                self._take_closed(e)
+            case Counted():
+                self._states, self._best, self.total = dict(e.states), e.best, e.total
+            case Waiting():
+                self._waiting = e.held
+                if not self._live:
+                    self._line(f"waiting for {e.held} trial{'s' * (e.held != 1)} that others run")
+            case Ended():
+                self._workers.discard(e.worker)
+            case WorkerDied():
+                self._workers.discard(e.worker)
+                after = "a new one takes its place" if e.replaced else "it is not replaced"
+                self._line(f"worker {e.worker} (process {e.pid}) died: {e.cause}; {after}")
+            case Stopping():
+                self._stopping = "interrupting" if e.interrupting else "finishing what runs, no new trials"
+                again = "" if e.interrupting else "; Ctrl-C again interrupts"
+                self._line(f"{e.reason}: {self._stopping}{again}")
+            case Said():
+                self._line(e.text)
+            case Reported():
+                pass
+
+    def _take_closed(self, e: Closed) -> None:
+        self._running.pop((e.n, e.attempt), None)
+        self._closed_here += 1
+        state = "to be retried" if e.again else e.state
+        self._states[state] = self._states.get(state, 0) + 1
+        if e.state == "done" and e.score is not None:
+            worse = self._best is not None and (e.score >= self._best if self.goal != "max" else e.score <= self._best)
+            self._best = self._best if worse else e.score
+        text = f"trial {e.n}" + (f" attempt {e.attempt}" if e.attempt else "") + f" {e.state}"
+        if e.score is not None:
+            text += f" {e.score:.6g}"
+        text += f" ({_duration(e.took_s)})"
+        if e.reason:
+            text += f": {' '.join(e.reason.split())[:200]}"
+        if e.state != "done":
+            self._line(text)
+        elif not self._live:
+            self._sometimes(f"{text}  [{self._sums()}]")
+
+    # drawing
+
+    def _sums(self) -> str:
+        done = self._states.get("done", 0)
+        parts = [f"{done}/{self.total} done"]
+        if self._running:
+            parts.append(f"{len(self._running)} running")
+        parts += [
+            f"{count} {state}" for state, count in sorted(self._states.items()) if state not in ("done", "running")
+        ]
+        if self._best is not None:
+            parts.append(f"best {self._best:.6g}")
+        if self._closed_here:
+            rate = self._closed_here / max(1e-9, self._clock.monotonic() - self._since)
+            left = max(0, self.total - sum(count for state, count in self._states.items() if state in _SETTLED))
+            parts.append(f"{rate:.2g}/s" + (f", {_duration(left / rate)} left" if left else ""))
+        if len(self._workers) > 1:
+            parts.append(f"{len(self._workers)} workers")
+        if self._stopping:
+            parts.append(self._stopping)
+        elif self._waiting:
+            parts.append(f"waiting for {self._waiting}")
+        return ", ".join(parts)
+
+    def _draw(self, *, force: bool = False) -> None:
+        now = self._clock.monotonic()
+        if not force and now - self._drawn_at < _REDRAW_S:
+            return
+        self._drawn_at = now
+        width = shutil.get_terminal_size().columns
+        self._out.write(f"\r\x1b[K{self._sums()[: width - 1]}")
+        self._out.flush()
+        self._on_line = True
+
+    def _line(self, text: str) -> None:
+        if self._on_line:
+            self._out.write("\r\x1b[K")
+            self._on_line = False
+        self._out.write(text + "\n")
+        self._out.flush()
+        self._drawn_at = -1e9
+
+    def _sometimes(self, text: str) -> None:
+        """A plain line, but not more than a few a second: the last one is kept for the end."""
+        now = self._clock.monotonic()
+        if now - self._lined_at < _LINE_EVERY_S:
+            self._held_back = text
+            return
+        self._lined_at, self._held_back = now, None
+        self._line(text)
+
+    def _copy_of_stderr(self) -> TextIO:
+        try:
+            fd = os.dup(sys.stderr.fileno())
+        except (OSError, ValueError, AttributeError):
+            return sys.stderr
+        self._own = open(fd, "w", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115, PTH123 - a descriptor
+        return self._own
+
+
+_SETTLED = ("done", "pruned", "failed")
+
+
+def _duration(seconds: float) -> str:
+    """12 ms, 3.4 s, 5 min, 2.1 h."""
+    if seconds < 0.1:
+        return f"{1000 * seconds:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    if seconds < 3600:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

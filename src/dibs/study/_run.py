@@ -1,0 +1,193 @@
+"""``Study.run``: the loop with progress and a clean end, here or in worker processes, and what came of it.
+
+A run ends when nothing is left that this caller could claim. What other machines still hold is theirs: the
+summary names it, and ``wait=True`` waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dibs.errors import UsageError
+from dibs.record import TrialRecord
+
+from ._events import Counted, OnEvent
+from ._loop import refuse_while_importing
+from ._progress import Progress
+from ._results import TrialResult, best_of, counts_of
+from ._session import Session
+from ._work import Objective, Tally, Terms, counted, work
+
+if TYPE_CHECKING:
+    from ._study import Study
+
+__all__ = ["Holder", "RunSummary", "run", "summary_of"]
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A trial that somebody else is running: who, and since when by their own clock (for people only)."""
+
+    n: int
+    attempt: int
+    me: str
+    since: str | None
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """How a run ended. ``states``: the study's trials by state; ``ran`` and ``failed``: attempts of this run.
+
+    ``why``: "settled" (all N), "exhausted" (the sampler has no more points), "held" (others run the rest),
+    "stopped" (the study is), "time" (``time_s`` is over), "queued" (a wish waits for a larger N).
+    ``machines`` and ``processes``: how many took part in the study so far.
+    """
+
+    trials: int
+    states: Mapping[str, int]
+    ran: int
+    failed: int
+    unfinished: bool
+    why: str
+    held: tuple[Holder, ...]
+    best: TrialResult | None
+    machines: int
+    processes: int
+
+
+def run(
+    study: Study,
+    objective: Objective,
+    trials: int,
+    workers: int = 1,
+    *,
+    retries: int = 0,
+    time_s: float | None = None,
+    rescue_after_s: float | None = None,
+    grace_s: float = 30.0,
+    max_failures: int | None = 3,
+    wait: bool = False,
+    capture: bool = False,
+    on_event: OnEvent | None = None,
+    progress: bool | None = None,
+) -> RunSummary:
+    """Run ``objective(trial) -> score`` on every trial that can be claimed; see :meth:`Study.run`."""
+    _check(objective, workers, retries, time_s, grace_s, max_failures)
+    clock = study.store.machine.clock
+    until = None if time_s is None else clock.monotonic() + time_s
+    terms = Terms(
+        trials=trials, retries=retries, until=until, rescue_after_s=rescue_after_s, grace_s=grace_s,
+        max_failures=max_failures, wait=wait, capture=capture,
+    )  # fmt: skip
+    pickled = _packed(study, objective) if workers > 1 else b""
+    shown: Progress | None = None
+    if on_event is None and progress is not False:
+        shown = Progress(trials, study.goal)
+        on_event = shown.event
+    tally = Tally()
+    try:
+        study.view.refresh()
+        if on_event is not None:
+            on_event(counted(study, trials))
+        if workers == 1:
+            _here(study, objective, terms, tally, on_event)
+        elif not _settled(study, trials):
+            tally = _pooled(study, pickled, terms, min(workers, max(1, trials)), on_event)
+        else:
+            tally.why = "settled"
+        summary = summary_of(study, trials, tally)
+        if on_event is not None:
+            on_event(Counted(dict(summary.states), summary.best.score if summary.best else None, trials))
+        return summary
+    finally:
+        if shown is not None:
+            shown.close()
+
+
+def summary_of(study: Study, trials: int, tally: Tally | None = None) -> RunSummary:
+    """The study as it stands, and what this run did in it."""
+    tally = tally or Tally()
+    view = study.view
+    view.refresh()
+    size = study.claimer(trials).trials
+    open_ = [folded for folded in view.unsettled() if folded.n < size]
+    unfinished = bool(open_) or view.low() < size
+    best = best_of(view, study.goal, 1)
+    held = tuple(Holder(seen.n, seen.attempt, *_holder(seen.record)) for seen in view.running() if seen.n < size)
+    whos = [
+        seen.record.who for attempts in view.attempts.values() for seen in attempts.values() if seen.record is not None
+    ]
+    return RunSummary(
+        trials=trials,
+        states=counts_of(view),
+        ran=tally.ran,
+        failed=tally.failed,
+        unfinished=unfinished,
+        why=_why(study, tally, unfinished, size < trials),
+        held=held,
+        best=best[0] if best else None,
+        machines=len({who.host for who in whos}),
+        processes=len({(who.host, who.boot, who.pid, who.token) for who in whos}),
+    )
+
+
+def _holder(record: TrialRecord | None) -> tuple[str, str | None]:
+    return (record.who.me, record.started_at) if record is not None else ("?", None)
+
+
+def _why(study: Study, tally: Tally, unfinished: bool, exhausted: bool) -> str:
+    if unfinished:
+        if study.view.notes.stopped:
+            return "stopped"
+        return tally.why if tally.why == "time" else "held"
+    if study.view.wishes():
+        return "queued"
+    return "exhausted" if exhausted else "settled"
+
+
+def _here(study: Study, objective: Objective, terms: Terms, tally: Tally, on_event: OnEvent | None) -> None:
+    session = Session(study.store.machine.clock, grace_s=terms.grace_s, on_event=on_event)
+    with session:
+        work(study, objective, terms, session, tally, counting=True)
+    if tally.gave_up:
+        if tally.error is not None:
+            raise tally.error
+        raise UsageError(f"the first {tally.failed} trials all failed; the last one: {tally.trace}")
+
+
+def _packed(study: Study, objective: Objective) -> bytes:
+    from ._pool import packed  # multiprocessing is loaded only where processes are wanted
+
+    return packed(study, objective)
+
+
+def _pooled(study: Study, payload: bytes, terms: Terms, workers: int, on_event: OnEvent | None) -> Tally:
+    from ._pool import Pool
+
+    return Pool(study, payload, terms, workers, on_event).run()
+
+
+def _settled(study: Study, trials: int) -> bool:
+    """Whether there is nothing to do, as far as one look can tell (then no process is started)."""
+    size = study.claimer(trials).trials
+    view = study.view
+    return view.low() >= size and not any(folded.n < size for folded in view.unsettled())
+
+
+def _check(
+    objective: Any, workers: Any, retries: Any, time_s: float | None, grace_s: float, max_failures: int | None
+) -> None:
+    refuse_while_importing()
+    if not callable(objective):
+        raise UsageError(f"the objective must be a function of a trial, not {objective!r:.60}")
+    for name, value, least in (("workers", workers, 1), ("retries", retries, 0), ("max_failures", max_failures, 1)):
+        if value is None and name == "max_failures":
+            continue
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise UsageError(f"{name} must be an integer of at least {least}, not {value!r}")
+    if time_s is not None and not time_s > 0:
+        raise UsageError(f"time_s must be a positive number of seconds, not {time_s!r}")
+    if not grace_s >= 0:
+        raise UsageError(f"grace_s must be a number of seconds, not {grace_s!r}")

@@ -1,0 +1,140 @@
+"""One worker's way through a study: claim, call the objective, close, until nothing is left for it.
+
+It knows no processes: ``run`` calls it here, the pool calls it in each of its children. Whatever the objective
+returns or raises becomes the attempt's end; only signals and the store's own errors leave this loop.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ._attempt import Attempt
+from ._capture import captured
+from ._events import Claimed, Counted
+from ._loop import claim_next, failed_before
+from ._results import best_of, counts_of
+from ._session import Session
+from ._trial import Trial
+
+if TYPE_CHECKING:
+    from ._study import Study
+
+__all__ = ["Objective", "Tally", "Terms", "counted", "work"]
+
+Objective = Callable[[Trial], Any]
+_COUNT_EVERY_S = 1.0
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How one run works on a study. ``until``: by the machine's monotonic clock, no claims after it."""
+
+    trials: int
+    retries: int = 0
+    until: float | None = None
+    rescue_after_s: float | None = None
+    grace_s: float = 30.0
+    max_failures: int | None = 3
+    wait: bool = False
+    capture: bool = False
+
+
+@dataclass
+class Tally:
+    """What a worker has done. ``error``: what the last of its first failures raised, when it gave up."""
+
+    ran: int = 0
+    failed: int = 0
+    done: int = 0
+    why: str = "held"
+    gave_up: bool = False
+    error: BaseException | None = None
+    trace: str = ""
+
+
+def work(
+    study: Study,
+    objective: Objective,
+    terms: Terms,
+    session: Session,
+    tally: Tally,
+    *,
+    worker: int = 0,
+    counting: bool = False,
+    hope: Callable[[], bool] = bool,
+) -> None:
+    """Run trials until nothing is left to claim; ``tally`` is kept up to date on the way.
+
+    ``counting``: tell how the study stands, too. ``hope``: whether others of this run have succeeded where this worker has only failed.
+    """
+    claimer = study.claimer(terms.trials, terms.rescue_after_s)
+    count_at = session.clock.monotonic()
+    while True:
+        got = claim_next(session, claimer, wait=terms.wait, until=terms.until, worker=worker)
+        if counting and session.on_event is not None and session.clock.monotonic() >= count_at:
+            session.tell(counted(study, claimer.trials))
+            count_at = session.clock.monotonic() + _COUNT_EVERY_S
+        if not isinstance(got, Attempt):
+            tally.why = got.why
+            return
+        trial = Trial(
+            got, study.space, session, failed_before=failed_before(claimer, got), retries=terms.retries, worker=worker
+        )
+        session.tell(Claimed(got.n, got.attempt, worker))
+        tally.ran += 1
+        try:
+            error = _try(trial, objective, session, capture=terms.capture)
+        finally:
+            tally.done += trial.state == "done"
+            tally.failed += trial.state == "failed"
+        if terms.max_failures is not None and tally.ran == tally.failed >= terms.max_failures and not hope():
+            tally.gave_up, tally.error = True, error
+            tally.trace = "".join(traceback.format_exception(error)) if error is not None else trial.ended or ""
+            return
+
+
+def counted(study: Study, total: int) -> Counted:
+    """The study as it was last seen here."""
+    best = best_of(study.view, study.goal, 1)
+    return Counted(counts_of(study.view), best[0].score if best else None, total)
+
+
+def _try(trial: Trial, objective: Objective, session: Session, *, capture: bool) -> BaseException | None:
+    """Run the objective on one trial and close it; returns what it raised, if that was its own affair."""
+    raised: BaseException | None = None
+    try:
+        with trial:
+            try:
+                with captured(trial.log) if capture else nullcontext():
+                    try:
+                        with session.theirs():
+                            value = objective(trial)
+                    except BaseException:
+                        if capture:
+                            traceback.print_exc()
+                        raise
+            except BaseException as error:
+                raised = error
+                raise
+            _settle(trial, value)
+    except (Exception, KeyboardInterrupt, GeneratorExit):
+        raise  # the store's trouble, or somebody wants to end this
+    except BaseException:  # sys.exit, a panic of a native library: recorded, and the next trial may do better
+        session.check()
+    return raised
+
+
+def _settle(trial: Trial, value: Any) -> None:
+    """What the objective returned, as the attempt's end."""
+    if trial.closed or trial.stopped_early:
+        return  # it said so itself, or `with` knows why
+    if value is not None:
+        trial.done(value)
+    elif trial.reported:
+        trial.done()
+    else:
+        trial.fail("the objective returned None and had reported nothing")
