@@ -1,0 +1,68 @@
+"""``dibs best``: the winner, or the best few."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from dibs.view import Row, best_rows, duration, point_text, score_text
+
+from ._opening import open_source
+from ._options import as_json, command, store_option, study_option, verbose
+from ._text import json_text, out, safe, table
+
+__all__ = ["row_json", "say_winner", "verb"]
+
+
+@command("best")
+@store_option
+@study_option
+@click.option("--top", type=click.IntRange(min=1), metavar="K", help="The K best, as a table (with --json: an array).")
+@click.option("--point-only", is_flag=True, help="Nothing but the point, as JSON on one line (each, with --top).")
+@as_json
+@verbose
+def verb(store: str | None, study: str | None, top: int | None, point_only: bool, as_json: bool) -> int:
+    """Show the best point found.
+
+    \b
+    Example:
+      dibs best --store /mnt/shared/studies --study spam
+      dibs enqueue --study spam-2 "$(dibs best --study spam --point-only)"
+
+    Without --study, the store's only one. The answer may change while the search goes on.
+
+    Exit codes: 0; 2 usage, or no such study; 3 store unusable; 5 nothing done yet.
+    """
+    source = open_source(store, study)
+    rows = best_rows(source, top or 1)
+    if point_only:
+        for row in rows:
+            out(_compact(row))
+    elif as_json:
+        told = [row_json(row, source.study, source.goal) for row in rows]
+        out(json_text(told if top else told[0]))
+    elif top is None:
+        say_winner(rows[0], source.goal)
+    else:
+        header = ("trial", "score", "took", "me", "point")
+        cells = [(row.n, score_text(row.score), duration(row.took_s), row.me, point_text(row.point)) for row in rows]
+        table(header, cells, right=(0, 1, 2))
+    return 0
+
+
+def say_winner(row: Row, goal: str | None) -> None:
+    """The best trial as people read it: the score, where it is from, and the point, a line for each parameter."""
+    out(f"{score_text(row.score)}  trial {row.n}" + (f", goal {goal}" if goal else ""))
+    width = max(map(len, map(safe, row.point)), default=0)
+    for name, value in row.point.items():
+        out(f"  {safe(name).ljust(width)}  {safe(repr(value))}")
+
+
+def row_json(row: Row, study: str, goal: str | None) -> dict[str, object]:
+    """A row that also says which study it is from."""
+    return {"study": study, "goal": goal, **row.to_json()}
+
+
+def _compact(row: Row) -> str:
+    return json.dumps(row.to_json()["point"])

@@ -1,0 +1,108 @@
+"""What the verbs share: options with their precedence, durations, and a command that reads ``dibs.toml``."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from dibs.errors import UsageError
+
+from ._guard import set_level
+from ._settings import settings
+
+__all__ = ["DURATION", "SPAN", "as_json", "command", "me_option", "needed", "store_option", "study_option", "verbose"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"(?:\d+(?:\.\d+)?[smhd])+|\d+(?:\.\d+)?")
+
+
+class Duration(click.ParamType[float]):
+    """``90``, ``90s``, ``5m``, ``2h``, ``1d`` or several of them, ``1h30m``: seconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        text = str(value).strip()
+        if not _DURATION.fullmatch(text):
+            self.fail(f"{text!r} is not a duration: write 90, 90s, 5m, 2h, 1d or 1h30m", param, ctx)
+        return sum(float(n) * _UNITS[unit] for n, unit in re.findall(r"([\d.]+)([smhd]?)", text))
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        return "DURATION"
+
+
+class Span(Duration):
+    """A duration that is not nothing."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        seconds = super().convert(value, param, ctx)
+        if not seconds > 0:
+            self.fail("must be longer than nothing", param, ctx)
+        return seconds
+
+
+DURATION = Duration()
+SPAN = Span()
+
+
+class Verb(click.Command):
+    """A command whose options fall back on ``dibs.toml``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--help" not in args:  # help is there even where dibs.toml is broken
+            found = settings()
+            if "work" in found:
+                os.environ.setdefault("DIBS_WORK", found["work"])
+            ctx.default_map = found
+        return super().parse_args(ctx, args)
+
+
+def command(name: str) -> Callable[[Callable[..., Any]], click.Command]:
+    """A verb; its docstring is its help."""
+    return click.command(name, cls=Verb)
+
+
+def store_option(function: F) -> F:
+    return click.option("--store", metavar="FOLDER", envvar="DIBS_STORE", help="The folder all machines mount.")(
+        function
+    )
+
+
+def study_option(function: F) -> F:
+    return click.option("--study", metavar="NAME", envvar="DIBS_STUDY", help="The study's name.")(function)
+
+
+def me_option(function: F) -> F:
+    return click.option(
+        "--me", metavar="NAME", envvar="DIBS_ME", help="Who this is, for people to read.  [default: the host's name]"
+    )(function)
+
+
+def as_json(function: F) -> F:
+    return click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")(function)
+
+
+def verbose(function: F) -> F:
+    def louder(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+        if value:
+            set_level(logging.DEBUG)
+
+    return click.option(
+        "-v", "--verbose", is_flag=True, expose_value=False, callback=louder, help="Show the log in full on stderr."
+    )(function)
+
+
+def needed(value: str | None, name: str, example: str, more: str = "") -> str:
+    """The setting, or UsageError that says the three ways to give it."""
+    if not value:
+        raise UsageError(
+            f'no {name}: say --{name} {example}, set DIBS_{name.upper()}, or put {name} = "{example}" in a dibs.toml '
+            f"in this folder or one above it{more and f', {more}'}"
+        )
+    return value

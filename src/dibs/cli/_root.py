@@ -1,0 +1,98 @@
+"""``dibs``: the verbs by name, each loaded when it is used, and the one way in and out.
+
+``dibs --help`` shows a table that stands here, so that it loads no verb; a test compares it with theirs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import click
+
+from dibs import __version__
+
+from ._guard import guarded
+from ._text import out
+
+__all__ = ["VERBS", "Root", "main"]
+
+#: verb -> what it does, in the order of the overview
+VERBS = {
+    "run": "Search a Python objective.",
+    "status": "Show what is happening in a study, or in a store.",
+    "best": "Show the best point found.",
+    "trials": "List the trials, one line each.",
+    "show": "Show one trial in full.",
+    "enqueue": "Ask for a point to be tried.",
+    "stop": "Stop new trials on all machines.",
+    "resume": "Let a stopped study go on.",
+    "retry": "Let failed trials be tried again.",
+    "rescue": "Free the trials of machines that went away.",
+}
+EPILOG = """\b
+Example:
+  dibs run search.py --store /mnt/shared/studies --study spam --trials 100
+  dibs best --store /mnt/shared/studies --study spam
+
+\b
+A flag beats a variable (DIBS_STORE, DIBS_STUDY, DIBS_ME, DIBS_WORK), a variable
+beats the nearest dibs.toml, in this folder or one above it.
+
+\b
+Exit codes: 0 ok; 1 some trials failed; 2 usage; 3 store unusable; 4 refused by
+the study's definition; 5 no result; 6 left unfinished; 70 a bug in dibs;
+130/143 stopped by Ctrl-C/SIGTERM. DIBS_DEBUG=1 shows tracebacks.
+"""
+
+
+class Root(click.Group):
+    """The group of all verbs. ``main`` never lets an exception out: it exits with a code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        verb = import_module(f"dibs.cli._{cmd_name}").verb
+        assert isinstance(verb, click.Command)
+        return verb
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Verbs"):
+            formatter.write_dl(list(VERBS.items()))
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run the command and exit with its code (with ``standalone_mode=False`` return it)."""
+        words = list(sys.argv[1:] if args is None else args)
+        self._main_shell_completion(extra, "dibs", complete_var)
+        code = guarded(lambda: self._do(words, extra))
+        if standalone_mode:
+            sys.exit(code)
+        return code
+
+    def _do(self, words: list[str], extra: dict[str, Any]) -> Any:
+        with self.make_context("dibs", list(words), **extra) as ctx:
+            ctx.meta["dibs.words"] = words
+            return self.invoke(ctx)
+
+
+@click.command(cls=Root, epilog=EPILOG, no_args_is_help=False, invoke_without_command=True)
+@click.version_option(__version__, message="dibs %(version)s")
+@click.pass_context
+def main(ctx: click.Context) -> int:
+    """N machines search one space together, through nothing but a folder they all mounted."""
+    if ctx.invoked_subcommand is None:
+        out(ctx.get_help(), err=True)
+        return 2
+    return 0

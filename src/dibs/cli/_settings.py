@@ -1,0 +1,58 @@
+"""The nearest ``dibs.toml``, in this folder or one above it: what flags and variables leave open.
+
+A relative store or work folder in it is relative to the file. A key nobody knows is an error, not a typo kept quiet.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from dibs.errors import UsageError
+
+__all__ = ["NAME", "find", "settings"]
+
+NAME = "dibs.toml"
+_TEXT, _COUNT, _SPAN, _YES = "a text", "a whole number", 'seconds or a text such as "90s", "5m", "2h"', "true or false"
+_KINDS = {
+    "store": _TEXT, "study": _TEXT, "me": _TEXT, "work": _TEXT, "goal": _TEXT, "sampler": _TEXT,
+    "trials": _COUNT, "workers": _COUNT, "retries": _COUNT, "seed": _COUNT, "max_failures": _COUNT,
+    "time": _SPAN, "stale": _SPAN, "rescue_after": _SPAN, "grace": _SPAN,
+    "no_rescue": _YES, "unchecked": _YES,
+}  # fmt: skip
+_TYPES: dict[str, tuple[type, ...]] = {_TEXT: (str,), _COUNT: (int,), _SPAN: (int, float, str), _YES: (bool,)}
+
+
+def find(start: Path) -> Path | None:
+    """The nearest ``dibs.toml`` from a folder upward."""
+    return next((folder / NAME for folder in (start, *start.parents) if (folder / NAME).is_file()), None)
+
+
+def settings(start: Path | None = None) -> dict[str, Any]:
+    """What the nearest ``dibs.toml`` says, by the options' names; empty without one. Raises UsageError."""
+    try:
+        path = find(start or Path.cwd())
+    except OSError:  # the current folder was removed
+        return {}
+    return read(path) if path is not None else {}
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The settings of one file, checked; folders made absolute. Raises UsageError naming the file and the key."""
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as wrong:
+        raise UsageError(f"{path} does not read: {wrong}") from None
+    unknown = sorted(found.keys() - _KINDS.keys())
+    if unknown:
+        said = ", ".join(repr(key) for key in unknown)
+        raise UsageError(f"{path}: unknown {said}; the keys are {', '.join(sorted(_KINDS))}")
+    for key, value in found.items():
+        kind = _KINDS[key]
+        if not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and kind is not _YES):
+            raise UsageError(f"{path}: {key} must be {kind}, not {value!r}")
+    for key in ("store", "work"):
+        if key in found and "://" not in found[key] and not found[key].startswith("~"):
+            found[key] = str(path.parent / found[key])
+    return found

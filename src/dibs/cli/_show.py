@@ -1,0 +1,82 @@
+"""``dibs show N``: one trial in full."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from dibs.view import AttemptDetail, TrialDetail, ago, duration, score_text, trial_detail
+
+from ._opening import open_source
+from ._options import as_json, command, store_option, study_option, verbose
+from ._text import json_text, out, safe
+
+__all__ = ["verb"]
+
+_SHOWN = 12  # points of a curve; --json has them all
+
+
+@command("show")
+@click.argument("n", type=click.IntRange(min=0))
+@store_option
+@study_option
+@as_json
+@verbose
+def verb(n: int, store: str | None, study: str | None, as_json: bool) -> int:
+    """Show one trial in full.
+
+    Its point, and each attempt with who ran it, its curve, its traceback, its files and its log.
+
+    \b
+    Example:
+      dibs show 17 --store /mnt/shared/studies --study spam
+
+    Exit codes: 0; 2 usage, no such study, or no such trial; 3 store unusable.
+    """
+    work = os.environ.get("DIBS_WORK")
+    detail = trial_detail(open_source(store, study), n, work=Path(work) if work else None)
+    if as_json:
+        out(json_text(detail.to_json()))
+    else:
+        _say(detail)
+    return 0
+
+
+def _say(detail: TrialDetail) -> None:
+    row = detail.row
+    state = f"{row.state}, to be tried again" if row.waiting else row.state
+    score = f", score {score_text(row.score)}" if row.score is not None else ""
+    out(f"trial {row.n} of study {safe(detail.study)}: {state}{score}")
+    for name, value in row.point.items():
+        out(f"  {safe(name)} = {safe(repr(value))}")
+    if detail.seed is not None:
+        out(f"  seed {detail.seed}" + (", somebody's wish" if detail.wish else ""))
+    for attempt in detail.attempts:
+        _say_attempt(attempt)
+
+
+def _say_attempt(attempt: AttemptDetail) -> None:
+    out()
+    out(f"attempt {attempt.attempt}: {attempt.state}" + (", released" if attempt.released else ""))
+    if attempt.problem is not None:
+        out(f"  problem  {safe(attempt.problem.why)}")
+        out(f"  cure     {safe(attempt.problem.cure)}")
+    if attempt.me:
+        out(f"  by       {safe(attempt.me)} on {safe(attempt.host)}, process {attempt.pid}")
+    if attempt.started_at:
+        moved = f", last moved {ago(attempt.age_s)}" if attempt.state == "running" else ""
+        took = f", took {duration(attempt.took_s)}" if attempt.took_s is not None else ""
+        out(f"  started  {safe(attempt.started_at)}{took}{moved}")
+    if attempt.reason:
+        out(f"  reason   {safe(attempt.reason)}")
+    if attempt.curve:
+        shown = " ".join(f"{step}:{value:.6g}" for step, value in attempt.curve[-_SHOWN:])
+        out(f"  curve    {'... ' if len(attempt.curve) > _SHOWN else ''}{shown}")
+    for name, digest in attempt.files.items():
+        out(f"  file     {safe(name)}  {safe(digest)}")
+    if attempt.folder:
+        out(f"  {'log ' if attempt.log else 'work'}     {safe(attempt.log or attempt.folder)}")
+    if attempt.traceback:
+        out("\n".join(f"  | {line}" for line in attempt.traceback.rstrip().splitlines()))

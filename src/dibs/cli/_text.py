@@ -1,0 +1,87 @@
+"""Text for terminals, pipes and spreadsheets. Nothing from a record reaches a terminal raw.
+
+Names, points and reasons were written by others: control characters are shown as ``\\x1b``, never obeyed.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+from unicodedata import category
+
+__all__ = ["csv_text", "escaped", "json_text", "out", "safe", "table"]
+
+_HARMLESS = "\u200d\ufe0f"  # they join emoji
+_UNSAFE = ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
+def escaped(text: str, keep: str = "") -> str:
+    """The text with control, format and line-separator characters as escapes, except those in ``keep``."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        c if c in keep or c in _HARMLESS or category(c) not in _UNSAFE else c.encode("unicode_escape").decode()
+        for c in text
+    )
+
+
+def safe(value: Any) -> str:
+    """One field: everything on one line, nothing that a terminal would obey."""
+    return escaped(str(value))
+
+
+def out(text: str = "", *, err: bool = False) -> None:
+    """Print whole lines: answers to stdout, everything else to stderr. The last net: only newlines pass."""
+    stream = sys.stderr if err else sys.stdout
+    stream.write(escaped(text.rstrip("\n"), keep="\n\t") + "\n")
+
+
+def json_text(obj: Any) -> str:
+    """JSON in ASCII, so that no terminal finds anything to obey in it."""
+    return json.dumps(obj, indent=2, allow_nan=False)
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """RFC 4180 with plain newlines."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[Any]], *, right: Iterable[int] = (), indent: int = 0) -> None:
+    """Print a table: drawn by rich on a terminal, aligned text elsewhere. ``right``: columns that are numbers."""
+    cells = [[safe(cell) for cell in row] for row in rows]
+    numbers = set(right)
+    if sys.stdout.isatty():
+        _drawn(header, cells, numbers, indent)
+        return
+    lines = [list(header), *cells]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        fields = [
+            cell.rjust(width) if at in numbers else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        out(" " * indent + "  ".join(fields).rstrip())
+
+
+def _drawn(header: Sequence[str], cells: list[list[str]], numbers: set[int], indent: int) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for at, name in enumerate(header):
+        drawn.add_column(Text(name), justify="right" if at in numbers else "left", overflow="fold")
+    for row in cells:
+        drawn.add_row(*map(Text, row))  # Text: what looks like markup in a name is not markup
+    sys.stdout.flush()
+    Console(file=sys.stdout, highlight=False).print(Padding(drawn, (0, 0, 0, indent)))
