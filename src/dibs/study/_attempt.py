@@ -245,15 +245,19 @@ class Attempt:
 
     def _write_live(self) -> None:
         """Best effort: a live curve that cannot be written is late, not wrong."""
-        key = self.keys.live(self.n, self.attempt)
+        backend, key = self.store.backend, self.keys.live(self.n, self.attempt)
         body = {"v": FORMAT, "kind": "live", "curve": _curve(self.curve), "nonce": self.nonce}
         try:
-            draft = self.store.backend.stage(encode(body))
+            there = backend.read(key) if backend.traits.conditional_replace else None  # a bucket wants its version
+            draft = backend.stage(encode(body))
             try:
-                self.store.backend.replace(key, draft, None)
+                if there is None and backend.traits.conditional_replace:
+                    backend.create(key, draft)
+                else:
+                    backend.replace(key, draft, there.version if there is not None else None)
                 self._has_live = True
             finally:
-                self.store.backend.discard(draft)
+                backend.discard(draft)
         except StoreError as wrong:
             log.debug("live curve of trial %d: %s", self.n, wrong)
 

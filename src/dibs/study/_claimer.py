@@ -115,7 +115,10 @@ class Claimer:
         return None
 
     def _serve_wish(self) -> Attempt | None:
-        for wish, point in sorted(self.view.wishes().items()):
+        wishes = self.view.wishes()
+        if not wishes or self._may_carry_any():
+            return None
+        for wish, point in sorted(wishes.items()):
             claimed = self._walk(wish, point)
             if claimed is not None:
                 return claimed
@@ -128,12 +131,17 @@ class Claimer:
                 claimed = self._claim(n, 0, point, wish=wish)
                 if claimed is not None:
                     return claimed
-            first = self.view.attempts.get(n, {}).get(0)
-            if first is not None and first.record is None and not self._has_successor(n):
-                return None  # not readable (yet): it may carry this very wish
-            if wish in self.view.carried:
+            if wish in self.view.carried or self._may_carry(n):
                 return None
         return None
+
+    def _may_carry(self, n: int) -> bool:
+        """Whether the trial's first record does not read (yet): then it may carry any wish."""
+        seens = self.view.attempts.get(n, {})
+        return 0 in seens and seens[0].record is None and len(seens) == 1
+
+    def _may_carry_any(self) -> bool:
+        return any(self._may_carry(n) for n in self.view.attempts)
 
     def _fresh(self) -> Attempt | None:
         while True:
@@ -184,9 +192,6 @@ class Claimer:
 
     def _certainly_dead(self, top: Seen) -> bool:
         return top.record is not None and self.store.machine.gone(top.record.who)
-
-    def _has_successor(self, n: int) -> bool:
-        return any(attempt > 0 for attempt in self.view.attempts.get(n, ()))
 
     def _holes(self) -> bool:
         return self.view.low() < self.trials
