@@ -14,7 +14,7 @@ from stat import S_ISREG
 from dibs.backend._base import Object
 from dibs.backend._oserrors import store_error
 from dibs.backend._walk import version_of
-from dibs.errors import StoreError
+from dibs.errors import RecordError
 
 __all__ = ["CHUNK", "LIMIT_BYTES", "Chunks", "read_whole"]
 
@@ -29,7 +29,7 @@ for _flag in ("O_CLOEXEC", "O_BINARY", "O_NOFOLLOW", "O_NONBLOCK"):
 def read_whole(path: str, key: str) -> Object:
     """The file's bytes, version and stamp. FileNotFoundError, NotADirectoryError: no such key.
 
-    StoreError: not a regular file, or more than LIMIT_BYTES. Any other OSError as it came.
+    RecordError: not a regular file, or more than LIMIT_BYTES. Any other OSError as it came.
     """
     fd = _open(path, key)
     try:
@@ -104,13 +104,13 @@ def _read_on(fd: int, data: bytes, path: str, key: str) -> bytes:
     return b"".join(parts)
 
 
-def _not_a_record(path: str, key: str) -> StoreError:
-    return StoreError(
+def _not_a_record(path: str, key: str) -> RecordError:
+    return RecordError(
         f"{path} is a folder, link, FIFO, socket or device where a file belongs: remove it by hand", key=key
     )
 
 
-def _too_large(path: str, key: str) -> StoreError:
-    return StoreError(
+def _too_large(path: str, key: str) -> RecordError:
+    return RecordError(
         f"{path} is larger than a record may be ({LIMIT_BYTES >> 20} MiB): it can only be streamed", key=key
     )

@@ -20,11 +20,12 @@ __all__ = ["Notes"]
 class Notes:
     """The notes of one study, as last refreshed, and the claims that add one."""
 
-    def __init__(self, store: Store, keys: StudyKeys) -> None:
+    def __init__(self, store: Store, keys: StudyKeys, problems: dict[str, str] | None = None) -> None:
         self.store, self.keys = store, keys
         self.wishes: dict[str, dict[str, Any]] = {}
         self.released: dict[int, set[int]] = {}
-        self.problems: dict[str, str] = {}
+        self.problems: dict[str, str] = {} if problems is None else problems  # key -> why it does not read
+        self._changed: set[int] = set()
         self._stops: set[int] = set()
         self._goes: set[int] = set()
 
@@ -33,13 +34,15 @@ class Notes:
         """No new claims; running ones finish."""
         return bool(self._stops) and max(self._stops) not in self._goes
 
-    def refresh(self) -> set[int]:
-        """Look again; returns the trials that have a new release note."""
+    def refresh(self) -> None:
+        """Look again; ``take_changed`` then has the trials whose release notes are others than before."""
+        seen: set[str] = set()
         stops: set[int] = set()
         goes: set[int] = set()
         wishes: set[str] = set()
         released: dict[int, set[int]] = {}
         for entry in self.store.backend.list(self.keys.notes()):
+            seen.add(entry.key)
             kind, _, rest = entry.key[len(self.keys.notes()) :].partition("/")
             stem = rest.removesuffix(".json")
             if kind in ("stop", "go") and stem.isdigit():
@@ -48,12 +51,21 @@ class Notes:
                 released.setdefault(at[0], set()).add(at[1])
             elif kind == "wish":
                 wishes.add(stem)
-                if stem not in self.wishes and entry.key not in self.problems:
+                if stem not in self.wishes:  # one that did not read may be a claim whose record was on its way
                     self._read_wish(stem, entry.key)
         self._stops, self._goes = stops, goes
-        changed = {n for n in released.keys() | self.released.keys() if released.get(n) != self.released.get(n)}
+        old = self.released
+        self._changed |= {n for n in released.keys() | old.keys() if released.get(n) != old.get(n)}
         self.released = released
         self.wishes = {wish: point for wish, point in self.wishes.items() if wish in wishes}
+        for key in [key for key in self.problems if key.startswith(self.keys.notes()) and key not in seen]:
+            del self.problems[key]
+
+    def take_changed(self) -> set[int]:
+        """The trials whose release notes changed since this was asked last, whoever refreshed meanwhile."""
+        if not self._changed:
+            return self._changed
+        changed, self._changed = self._changed, set()
         return changed
 
     def read_stopped(self) -> bool:
@@ -92,13 +104,16 @@ class Notes:
         return self.store.settler.claim(key, body, durable=True) is not None
 
     def _read_wish(self, stem: str, key: str) -> None:
-        there = self.store.backend.read(key)
-        if there is None:
-            return
         try:
+            there = self.store.backend.read(key)
+            if there is None:
+                return
             point = decode(there.data, key)["point"]
             if digest_of(point) != stem:
                 raise RecordError(f"{key} holds another point than its name says", key=key)
             self.wishes[stem] = {str(name): from_json(value) for name, value in point.items()}
-        except (RecordError, KeyError, TypeError, AttributeError) as wrong:
+            self.problems.pop(key, None)
+        except RecordError as wrong:
             self.problems[key] = str(wrong)
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as wrong:
+            self.problems[key] = f"{key} is not a wish ({wrong!r:.120})"

@@ -28,9 +28,9 @@ class View:
         self.store, self.study = store, study
         self.keys = store.keys(study)
         self.lock = RLock()
-        self.notes = Notes(store, self.keys)
         self.attempts: dict[int, dict[int, Seen]] = {}
-        self.problems: dict[str, str] = {}  # key -> why it does not read
+        self.problems: dict[str, str] = {}  # key -> why it does not read: records, notes and attached results
+        self.notes = Notes(store, self.keys, self.problems)
         self.carried: dict[str, int] = {}  # wish -> the trial that carries it
         self.given: dict[str, tuple[dict[str, Any], float]] = {}
         self.of = 0  # the study's N: the largest any record asked for
@@ -49,8 +49,7 @@ class View:
                     found = self.keys.parse(entry.key)
                     if found is not None and found[1] not in self.attempts.get(found[0], ()):
                         self._read(*found)
-            for n in self.notes.refresh():
-                self._folds.pop(n, None)
+            self.notes.refresh()
             self._read_given()
 
     def look(self, n: int, attempt: int) -> Seen | None:
@@ -64,6 +63,8 @@ class View:
     def trial(self, n: int) -> Folded | None:
         """The trial's fold, or None if nobody has claimed it."""
         with self.lock:
+            for changed in self.notes.take_changed():
+                self._folds.pop(changed, None)
             found = self._folds.get(n)
             if found is None:
                 attempts = self.attempts.get(n)
@@ -104,12 +105,14 @@ class View:
 
     def _read(self, n: int, attempt: int) -> None:
         key = self.keys.attempt(n, attempt)
-        there = self.store.backend.read(key)
-        if there is None:
-            self._forget(n, attempt)
-            return
         newer = False
+        modified, version = 0.0, ""  # of what is no file at all: it will never move
         try:
+            there = self.store.backend.read(key)
+            if there is None:
+                self._forget(n, attempt)
+                return
+            modified, version = there.modified, there.version
             record = decode_trial(there.data, key)
             if (record.n, record.attempt, record.study) != (n, attempt, self.study):
                 raise RecordError(f"{key} holds another trial ({record.study} {record.n}-{record.attempt})", key=key)
@@ -118,12 +121,12 @@ class View:
             record = None
             newer = isinstance(wrong, NewerFormat)
             self.problems[key] = str(wrong)
-        seen = Seen(n, attempt, record, there.modified, there.version, newer)
+        seen = Seen(n, attempt, record, modified, version, newer)
         known = self.attempts.setdefault(n, {})
         if known.get(attempt) != seen:
             known[attempt] = seen
             self._folds.pop(n, None)
-        self.newest = max(self.newest, there.modified)
+        self.newest = max(self.newest, modified)
         (self._open.discard if seen.closed else self._open.add)((n, attempt))
         if record is not None:
             self.of = max(self.of, record.of)
@@ -134,6 +137,7 @@ class View:
         """A record that is gone: removed by hand, or lost in a power cut. Its index is free again."""
         self._open.discard((n, attempt))
         self._folds.pop(n, None)
+        self.problems.pop(self.keys.attempt(n, attempt), None)
         gone = self.attempts.get(n, {}).pop(attempt, None)
         if gone is not None and not self.attempts[n]:
             del self.attempts[n]
@@ -142,18 +146,27 @@ class View:
                 self.carried.pop(gone.record.wish, None)
 
     def _read_given(self) -> None:
+        seen: set[str] = set()
         for entry in self.store.backend.list(self.keys.given):
-            if entry.key in self.given or entry.key in self.problems:
-                continue
-            there = self.store.backend.read(entry.key)
-            if there is None:
+            seen.add(entry.key)
+            if entry.key in self.given:
                 continue
             try:
+                there = self.store.backend.read(entry.key)
+                if there is None:
+                    continue
                 body = decode(there.data, entry.key)
                 point = {str(name): from_json(value) for name, value in body["point"].items()}
+                if type(body["score"]) not in (int, float):
+                    raise TypeError("the score is no number")
                 self.given[entry.key] = (point, float(body["score"]))
-            except (RecordError, KeyError, TypeError, ValueError, AttributeError) as wrong:
-                self.problems[entry.key] = f"{entry.key} is not an attached result ({wrong})"
+                self.problems.pop(entry.key, None)
+            except RecordError as wrong:
+                self.problems[entry.key] = str(wrong)
+            except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as wrong:
+                self.problems[entry.key] = f"{entry.key} is not an attached result ({wrong!r:.120})"
+        for key in [key for key in self.problems if key.startswith(self.keys.given) and key not in seen]:
+            del self.problems[key]
 
 
 def view_of(store: Store, study: str) -> View:
