@@ -34,7 +34,8 @@ def captured(path: Path) -> Iterator[None]:
             with suppress(OSError):  # closed: nothing to put back
                 saved[fd] = os.dup(fd)
             os.dup2(log, fd)
-        os.close(log)
+        if log > 2:
+            os.close(log)
         yield
     finally:
         _flush()

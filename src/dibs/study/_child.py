@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import pickle
+import select
 import signal
 import sys
 import traceback
@@ -22,7 +23,8 @@ from ._work import Tally, Terms, work
 __all__ = ["NAME", "Last", "Unusable", "main"]
 
 NAME = "dibs-worker-"  # of the process; also how one that imports an unguarded program is known
-_ATOMIC_BYTES = 4000  # below PIPE_BUF: written whole or not at all
+_ATOMIC_BYTES = select.PIPE_BUF - 4  # with its head: written whole or not at all
+_TAIL = 900
 log = logging.getLogger("dibs")
 
 
@@ -62,12 +64,17 @@ class Sender:
             return
 
     def last(self, message: Any) -> None:
-        """Send and wait for it; nothing is held by now."""
+        """Send, and wait for room; nothing is held by now."""
         try:
             os.set_blocking(self._pipe.fileno(), True)
             self._pipe.send(message)
         except OSError:
             return
+
+
+def _tail(text: str) -> str:
+    """The end of a text, short enough for one atomic write even if it is not ASCII."""
+    return text if len(text) <= _TAIL else "... " + text[-_TAIL:]
 
 
 class _Forward(logging.Handler):
@@ -78,7 +85,7 @@ class _Forward(logging.Handler):
         self._send, self._worker = send, worker
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._send(Said(record.levelno, record.getMessage()[:900], self._worker))
+        self._send(Said(record.levelno, _tail(record.getMessage()), self._worker))
 
 
 def main(number: int, payload: bytes, terms: Terms, events: Connection, control: Connection, level: int) -> None:
@@ -113,7 +120,7 @@ def main(number: int, payload: bytes, terms: Terms, events: Connection, control:
         code = wanted.code if isinstance(wanted.code, int) else 1
     except Exception as wrong:
         error = _portable(wrong)
-    send.last(Last(tally.ran, tally.failed, tally.why, tally.gave_up, tally.trace[-20000:], error))
+    send.last(Last(tally.ran, tally.failed, tally.why, tally.gave_up, _tail(tally.trace), error))
     sys.exit(code)
 
 
@@ -133,4 +140,4 @@ def _portable(error: Exception) -> BaseException:
         again = None
     if isinstance(again, DibsError):
         return again
-    return DibsError("a worker process failed:\n\n" + "".join(traceback.format_exception(error)))
+    return DibsError("a worker process failed:\n\n" + _tail("".join(traceback.format_exception(error))))

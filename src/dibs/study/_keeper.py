@@ -52,7 +52,7 @@ class Keeper:
         self._old_fd = -1
         self._thread: threading.Thread | None = None
         self._read = self._write = -1
-        self._interrupts = 0  # Ctrl-C as the handler counts them; the thread counts for itself
+        self._interrupts = self._heard = 0  # Ctrl-C as the handler counts them, and as the thread does
 
     def enter(self, session: Watched) -> None:
         """Beat and listen for this session from now on; handlers only if this is the main thread."""
@@ -106,7 +106,6 @@ class Keeper:
 
     def _run(self) -> None:
         read = self._read
-        interrupts = 0
         deaf: set[int] = set()  # controls that have ended
         while True:
             sessions = tuple(self._sessions)
@@ -123,11 +122,15 @@ class Keeper:
                 signals = bytes(byte for byte in news if byte != _NEWS[0])
                 if signals and self._old_fd >= 0:
                     self._pass_on(signals)
-                interrupts += signals.count(signal.SIGINT)
+                self._heard += signals.count(signal.SIGINT)
                 for number in set(signals) & set(_SIGNALS):
-                    self._tell(number, interrupts)
+                    self._tell(number, self._heard)
             for fd in controls.keys() & ready:
-                data = os.read(fd, 64)
+                try:
+                    data = os.read(fd, 64)
+                except OSError:  # the objective has closed it, as programs do that close all they did not open
+                    deaf.add(fd)
+                    continue
                 if not data:
                     deaf.add(fd)
                 controls[fd].commanded(data)
@@ -151,7 +154,7 @@ class Keeper:
     # handlers
 
     def _install(self) -> None:
-        self._interrupts = 0
+        self._interrupts = self._heard = 0
         for number in _SIGNALS:
             old = signal.getsignal(number)
             if number == signal.SIGINT and old is signal.SIG_IGN:

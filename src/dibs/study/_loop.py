@@ -73,7 +73,7 @@ def held_by_others(claimer: Claimer) -> list[int]:
 
 def close_left_open(trial: Trial) -> None:
     """The loop went on (or ended) without closing the trial: it is interrupted, and anybody may take it up."""
-    if trial.closed or not trial.ours:
+    if trial.over or not trial.ours:
         return
     try:
         trial.interrupt("left open")

@@ -37,6 +37,7 @@ log = logging.getLogger("dibs")
 _TICK_S = 0.2
 _COUNT_EVERY_S = 2.0
 _DEATHS = 5  # in a row without a done trial between them: then no more replacements
+_LINGER_S = 30.0  # between a worker's last word and its end: threads and processes it left may hold it
 _MARGIN_S = 15.0  # beyond the grace, for recording and unwinding; then SIGKILL
 _THREADS = (
     "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
@@ -49,6 +50,8 @@ _GUARD = (
 
 def packed(study: Study, objective: Objective) -> bytes:
     """Study and objective for a fresh process. Raises UsageError if it could not import the objective."""
+    if study.store.backend.traits.name == "memory":
+        raise UsageError("workers > 1 needs a store that other processes reach: this one is in this process's memory")
     try:
         data = pickle.dumps((study, objective))
     except (pickle.PicklingError, AttributeError, TypeError) as wrong:
@@ -79,12 +82,13 @@ class Child:
     unusable: str | None = None
     ran: int = 0
     failed: int = 0
-    terminated: bool = False
+    deaf: bool = False  # nothing more will come from it
+    over_at: float | None = None  # when its last word came
 
 
 @dataclass
 class Pool:
-    """``run()`` returns what the workers did, or raises what ended them."""
+    """``run()`` returns what the workers did; ``tally.error`` is what kept some of them from going on."""
 
     study: Study
     payload: bytes
@@ -120,13 +124,16 @@ class Pool:
         kill_at: float | None = None
         count_at = clock.monotonic()
         while self.children:
-            sources = [child.events for child in self.children] + [child.process.sentinel for child in self.children]
-            connection.wait(sources, _TICK_S)
+            # not on their sentinels: a process that a dead worker has forked would keep its sentinel silent
+            heard = connection.wait([child.events for child in self.children if not child.deaf], _TICK_S)
             for child in tuple(self.children):
-                self._listen(child)
+                if child.events in heard:
+                    self._listen(child)
                 if child.process.exitcode is not None:
                     self._listen(child)
                     self._buried(child, stopping=session.draining)
+                elif child.over_at is not None and clock.monotonic() > child.over_at + _LINGER_S:
+                    child.process.kill()
             if session.urgency > urgency:
                 if not urgency:
                     self._drain(session)
@@ -143,8 +150,7 @@ class Pool:
                     self._tell(counted(self.study, self.terms.trials))
 
     def _result(self) -> Tally:
-        if self.error is not None:
-            raise self.error
+        self.tally.error = self.error
         if self.gave_up and not self.succeeded:
             lost = self.gave_up[0]
             raise DibsError(
@@ -177,12 +183,13 @@ class Pool:
             while child.events.poll(0):
                 self._heard(child, child.events.recv())
         except (EOFError, OSError):
-            return
+            child.deaf = True
+            child.process.join(_TICK_S / 4)  # it is most likely ending
 
     def _heard(self, child: Child, message: Any) -> None:
         match message:
             case Last():
-                child.last = message
+                child.last, child.over_at = message, self.study.store.machine.clock.monotonic()
                 return
             case Unusable():
                 child.unusable = message.text
@@ -220,12 +227,13 @@ class Pool:
             raise UsageError(_GUARD)
         if child.unusable is not None:
             raise UsageError(child.unusable)
-        if last is not None and code == 0:
+        if last is not None and (code == 0 or code == -signal.SIGKILL):
             self._tell(Ended(child.number, last.ran, last.failed, last.why))
             self._through(last)
             return
-        if stopping or child.terminated:
+        if stopping:
             return
+        _end_group(child.process.pid)
         if not self.ever_ready:
             raise DibsError(f"a worker process ended before it could begin: {_cause(code)}; what it said stands above")
         self.deaths += 1
@@ -255,10 +263,10 @@ class Pool:
         if not session.stopping:
             self._tell(Stopping(session.reason or "SIGINT", False))
         for child in self.children:
+            self._listen(child)
             if child.ready:
                 self._command(child, DRAIN)
             else:
-                child.terminated = True
                 child.process.terminate()
 
     def _stop(self, session: Session, *, first: bool) -> None:
@@ -274,6 +282,7 @@ class Pool:
         """No child is left when this returns."""
         for child in self.children:
             child.process.kill()
+            _end_group(child.process.pid)
         for child in self.children:
             child.process.join()
         self.children.clear()
@@ -289,6 +298,12 @@ class Pool:
             log.log(event.level, "worker %d: %s", event.worker, event.text)
         elif isinstance(event, WorkerDied):
             log.warning("worker %d (process %d) died: %s", event.worker, event.pid, event.cause)
+
+
+def _end_group(pid: int) -> None:
+    """What a killed worker had started has nobody left to work for."""
+    with suppress(OSError):
+        os.killpg(pid, signal.SIGTERM)
 
 
 @contextmanager

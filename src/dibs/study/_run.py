@@ -7,6 +7,7 @@ summary names it, and ``wait=True`` waits for it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from ._study import Study
 
 __all__ = ["Holder", "RunSummary", "run", "summary_of"]
+
+log = logging.getLogger("dibs")
 
 
 @dataclass(frozen=True)
@@ -87,10 +90,11 @@ def run(
         shown = Progress(trials, study.goal)
         on_event = shown.event
     tally = Tally()
+    size = study.claimer(trials).trials
     try:
         study.view.refresh()
         if on_event is not None:
-            on_event(counted(study, trials))
+            on_event(counted(study, size))
         if workers == 1:
             _here(study, objective, terms, tally, on_event)
         elif not _settled(study, trials):
@@ -99,7 +103,11 @@ def run(
             tally.why = "settled"
         summary = summary_of(study, trials, tally)
         if on_event is not None:
-            on_event(Counted(dict(summary.states), summary.best.score if summary.best else None, trials))
+            on_event(Counted(dict(summary.states), summary.best.score if summary.best else None, size))
+        if tally.error is not None:
+            if summary.unfinished:
+                raise tally.error
+            log.warning("a worker could not go on, the others finished without it: %s", tally.error)
         return summary
     finally:
         if shown is not None:

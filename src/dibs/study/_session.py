@@ -25,11 +25,8 @@ from ._keeper import keeper
 __all__ = ["AT_ONCE", "DRAIN", "DRAINING", "INTERRUPT", "STOPPING", "SUCCEEDED", "Session"]
 
 log = logging.getLogger("dibs")
-DRAIN, INTERRUPT, SUCCEEDED = (
-    b"d",
-    b"i",
-    b"s",
-)  # what a parent process writes to ``control``; its end is the parent's end
+# what a parent process writes to `control`, whose end is the parent's end
+DRAIN, INTERRUPT, SUCCEEDED = b"d", b"i", b"s"
 DRAINING, STOPPING, AT_ONCE = 1, 2, 3  # how urgent
 _FIRST = b"dibs: finishing the running trial, no new ones; Ctrl-C again interrupts it\n"
 _NUMBERS = {143: signal.SIGTERM, 130: signal.SIGINT}
@@ -83,10 +80,10 @@ class Session:
         self._lock = threading.Lock()
         self._awake = threading.Event()
         self._stderr = -1
-        self._pid = os.getpid()
+        self._pid, self._ident = os.getpid(), threading.get_ident()
 
     def __enter__(self) -> Self:
-        self._pid = os.getpid()
+        self._pid, self._ident = os.getpid(), threading.get_ident()
         self.in_main = threading.current_thread() is threading.main_thread()
         try:
             self._stderr = os.dup(2)  # the objective's own output may be on its way to a file
@@ -128,9 +125,12 @@ class Session:
         self._record("left open")
 
     def tell(self, event: Event) -> None:
-        """Pass an event on to whoever shows this run."""
+        """Pass an event on to whoever shows this run; their trouble is never a trial's."""
         if self.on_event is not None and self.ours:
-            self.on_event(event)
+            try:
+                self.on_event(event)
+            except Exception:
+                log.debug("an event could not be shown", exc_info=True)
 
     # the main thread's side
 
@@ -262,14 +262,15 @@ class _Depth:
     __slots__ = ("_by", "_session")
 
     def __init__(self, session: Session, by: int) -> None:
-        self._session, self._by = session, by
+        # another thread (the keeper's, the objective's own) is never interrupted and must not count here
+        self._session, self._by = session, by if threading.get_ident() == session._ident else 0
 
     def __enter__(self) -> None:
         self._session._depth += self._by
 
     def __exit__(self, *_: object) -> None:
         self._session._depth -= self._by
-        if self._session.in_main and threading.current_thread() is threading.main_thread():
+        if self._by and self._session.in_main:
             error = self._session.pending()
             if error is not None:
                 raise error

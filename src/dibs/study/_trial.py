@@ -63,7 +63,7 @@ class Trial:
     ) -> None:
         self._attempt, self._space, self._session, self._worker = attempt, space, session, worker
         self._again = failed_before < retries
-        self._pruned = False
+        self._pruned = self._lost = False
         self._told = False
         self._reason: str | None = None
         self._ended: str | None = None
@@ -102,6 +102,11 @@ class Trial:
     def closed(self) -> bool:
         """Whether this process has closed the attempt."""
         return self._attempt.closed
+
+    @property
+    def over(self) -> bool:
+        """Whether there is nothing left to write: closed, or another process's by now."""
+        return self.closed or self._lost
 
     @property
     def ours(self) -> bool:
@@ -152,7 +157,10 @@ class Trial:
             path = store.backend.root / work
         else:
             raise UsageError("this store has no folders: set DIBS_WORK to a local folder for the attempts' files")
-        path.mkdir(parents=True, exist_ok=True)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as wrong:
+            raise StoreError(f"the folder {path} cannot be made: {wrong.strerror or wrong}") from wrong
         return path
 
     @property
@@ -201,6 +209,8 @@ class Trial:
 
     def _report(self, value: float, step: int | None) -> bool:
         if self._attempt.closed:
+            if self._session.stopping:
+                return self.stopping  # interrupted over the objective's head: it should end, not fail
             raise AlreadyClosed(f"trial {self.n} is closed already ({self.state}): report before that")
         at = self._attempt.add(value, step)
         now = self._session.clock.monotonic()
@@ -213,6 +223,9 @@ class Trial:
         except Superseded as lost:
             log.warning("%s", lost)
             self._reason = "superseded"
+        except AlreadyClosed:
+            if not self._session.stopping:
+                raise
         except StoreError as wrong:  # an outage delays what others see; the objective goes on
             log.warning("trial %d: a report could not be shown: %s", self.n, wrong)
         return self.stopping
@@ -238,6 +251,8 @@ class Trial:
 
     def save(self, name: str, path: str | os.PathLike[str]) -> str:
         """Keep a file by digest under a name, for later attempts and for good; kept when this returns."""
+        if not self.ours:
+            raise NotOwner(f"trial {self.n} was claimed before this process was forked: save from its owner")
         with self._session.shielded():
             return self._attempt.keep(name, Path(path))
 
@@ -311,6 +326,7 @@ class Trial:
                 return self._leave(error)
             except (Superseded, AlreadyClosed) as lost:
                 log.warning("trial %d: what it ended with is not recorded: %s", self.n, lost)
+                self._lost = True
                 return isinstance(error, Exception)
             finally:
                 self._session.close(self)
