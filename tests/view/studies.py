@@ -14,7 +14,7 @@ from dibs.view import Source
 
 T = TypeVar("T")
 SPACE = Space(lr=Float(1e-5, 0.1, log=True), opt=Choice("adam", (1, 2), True))
-READS = {"read", "stream", "list", "folders"}
+READS = {"read", "stream", "list", "folders", "names", "stamp", "version"}
 
 
 class ReadOnly(WrapperBackend):

@@ -132,6 +132,25 @@ class Backend(ABC):
     def folders(self, prefix: str) -> builtins.list[str]:
         """The distinct next segments behind ``prefix`` that have keys below them, sorted."""
 
+    def names(self, prefix: str) -> builtins.list[str]:
+        """The distinct next segments behind ``prefix``, keys and folders alike, in any order.
+
+        Like ``list`` no snapshot; a backend that can list one folder cheaply overrides it.
+        """
+        return builtins.list({entry.key[len(prefix) :].partition("/")[0]: None for entry in self.list(prefix)})
+
+    def stamp(self, prefix: str) -> str | None:
+        """What changes when a name directly behind ``prefix`` comes, goes or is rewritten; "" where there is none.
+
+        A hint, perhaps coarse and perhaps late (a folder's mtime). None: this backend has no such hint.
+        """
+        return None
+
+    def version(self, key: str) -> str | None:
+        """The version ``read`` would give, without the bytes; None if there is no such key."""
+        there = self.read(key)
+        return there.version if there is not None else None
+
     @abstractmethod
     def touch(self, key: str) -> bool:
         """Move the key's ``modified`` to the store's now; False if there is no such key. Only with ``traits.touch``."""

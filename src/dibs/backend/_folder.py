@@ -122,6 +122,7 @@ class FolderBackend(Backend):
         if os.path.lexists(path):  # written by replace, which leaves no claim
             return Outcome.LOST
         draft.claimed = key
+        draft.owned = True
         return self._write_claimed(key, draft)
 
     def _write_claimed(self, key: str, draft: FolderDraft) -> Outcome:
@@ -137,7 +138,7 @@ class FolderBackend(Backend):
                 os.rmdir(path + CLAIM)  # given back, so that no empty claim stays behind
             except OSError:
                 return Outcome.UNSURE
-            draft.claimed = ""
+            draft.claimed, draft.owned = "", False
             raise store_error(error, "write", path, key) from error
         draft.spent = True
         return self._settled(key, draft)
@@ -236,6 +237,36 @@ class FolderBackend(Backend):
         """As the contract says. The temporaries are in no listing but ``list("tmp/")``, which is for cleaning up."""
         check_prefix(prefix)
         return walk(self._base, prefix, after, details, self._mkdir)
+
+    def names(self, prefix: str) -> builtins.list[str]:
+        try:
+            found = os.listdir(self._base + prefix)  # noqa: PTH208 because a Path costs as much as the call
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise store_error(error, "list the store's folder", self._base + prefix, prefix) from error
+        if self._mkdir:
+            return builtins.list({name.removesuffix(CLAIM) for name in found})
+        return found
+
+    def stamp(self, prefix: str) -> str | None:
+        try:
+            return str(os.stat(self._base + prefix).st_mtime_ns)
+        except (FileNotFoundError, NotADirectoryError):
+            return ""
+        except OSError as error:
+            raise store_error(error, "look at the store's folder", self._base + prefix, prefix) from error
+
+    def version(self, key: str) -> str | None:
+        path = self._base + key
+        try:
+            stat = os.lstat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            bare = self._bare_claim(key) if self._mkdir else None
+            return bare.version if bare is not None else None
+        except OSError as error:
+            raise store_error(error, "look at", path, key) from error
+        return version_of(stat, stat.st_size)
 
     def folders(self, prefix: str) -> builtins.list[str]:
         check_prefix(prefix)

@@ -27,10 +27,13 @@ class MemoryBackend(Backend):
     """Bytes under keys in one process, by the same contract as the real ones.
 
     ``conditional_replace``: play a bucket (put-if-absent, If-Match, no touch) instead of a folder.
-    ``clock``: the store's time in seconds, for a simulator; the system's by default.
+    ``clock``: the store's time in seconds, for a simulator; the system's by default. ``tick_s``: how coarse the
+    stamps of its folders are (0: every change gives another).
     """
 
-    def __init__(self, conditional_replace: bool = False, clock: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self, conditional_replace: bool = False, clock: Callable[[], float] | None = None, tick_s: float = 0.0
+    ) -> None:
         bucket = conditional_replace
         self.traits = Traits("memory", "put" if bucket else "link", bucket, touch=not bucket, listing_sorted=True)
         self._clock = clock or SystemClock().wall
@@ -38,6 +41,8 @@ class MemoryBackend(Backend):
         self._objects: dict[str, Object] = {}
         self._keys: builtins.list[str] = []  # sorted
         self._temps: dict[str, bytes] = {}
+        self._stamps: dict[str, str] = {}
+        self._tick_s = tick_s
         self._serial = itertools.count(1)
 
     def __reduce__(self) -> NoReturn:
@@ -109,6 +114,12 @@ class MemoryBackend(Backend):
             rests = [key[len(prefix) :].partition("/") for key in self._below(prefix, "")]
         return sorted({segment for segment, slash, _ in rests if slash})
 
+    def stamp(self, prefix: str) -> str | None:
+        if self.traits.conditional_replace:
+            return None
+        with self._lock:
+            return self._stamps.get(prefix, "")
+
     def touch(self, key: str) -> bool:
         check_key(key)
         if not self.traits.touch:
@@ -116,7 +127,7 @@ class MemoryBackend(Backend):
         with self._lock:
             held = self._objects.get(key)
             if held is not None:
-                self._put(key, held.data)
+                self._objects[key] = Object(held.data, f"{next(self._serial):x}", self._clock())
             return held is not None
 
     def delete(self, key: str) -> bool:
@@ -125,6 +136,7 @@ class MemoryBackend(Backend):
             if self._objects.pop(key, None) is None:
                 return False
             del self._keys[bisect_left(self._keys, key)]
+            self._mark(key)
             return True
 
     def now(self) -> float:
@@ -139,7 +151,20 @@ class MemoryBackend(Backend):
     def _put(self, key: str, data: bytes) -> None:
         if key not in self._objects:
             insort(self._keys, key)
+        self._mark(key)
         self._objects[key] = Object(data, f"{next(self._serial):x}", self._clock())
+
+    def _mark(self, key: str) -> None:
+        """A name came, went or was rewritten: its folder's stamp moves, and those above if it is their first."""
+        tick = self._tick_s
+        stamp = f"{self._clock() // tick * tick}" if tick else f"{next(self._serial):x}"
+        while "/" in key:
+            folder = key[: key.rindex("/") + 1]
+            known = folder in self._stamps
+            self._stamps[folder] = stamp
+            if known:
+                return
+            key = folder[:-1]
 
     def _below(self, prefix: str, after: str) -> Iterator[str]:
         start = bisect_left(self._keys, max(prefix, after))

@@ -56,6 +56,15 @@ class WrapperBackend(Backend):
     def folders(self, prefix: str) -> builtins.list[str]:
         return self._around("folders", prefix, lambda: self.inner.folders(prefix))
 
+    def names(self, prefix: str) -> builtins.list[str]:
+        return self._around("names", prefix, lambda: self.inner.names(prefix))
+
+    def stamp(self, prefix: str) -> str | None:
+        return self._around("stamp", prefix, lambda: self.inner.stamp(prefix))
+
+    def version(self, key: str) -> str | None:
+        return self._around("version", key, lambda: self.inner.version(key))
+
     def touch(self, key: str) -> bool:
         return self._around("touch", key, lambda: self.inner.touch(key))
 

@@ -1,6 +1,19 @@
 """Records: bytes to frozen structs and back, and the format's version. The only importer of msgspec."""
 
-from ._codec import FORMAT, decode, decode_trial, encode, nonce_of
-from ._structs import CLOSED, STATES, TrialRecord, Who
+from ._codec import FORMAT, decode, decode_roll, decode_trial, decode_who, encode, nonce_of
+from ._structs import CLOSED, STATES, Closed, TrialRecord, Who
 
-__all__ = ["CLOSED", "FORMAT", "STATES", "TrialRecord", "Who", "decode", "decode_trial", "encode", "nonce_of"]
+__all__ = [
+    "CLOSED",
+    "FORMAT",
+    "STATES",
+    "Closed",
+    "TrialRecord",
+    "Who",
+    "decode",
+    "decode_roll",
+    "decode_trial",
+    "decode_who",
+    "encode",
+    "nonce_of",
+]

@@ -13,13 +13,15 @@ import msgspec
 from dibs._canon import dumps, from_json
 from dibs.errors import NewerFormat, RecordError
 
-from ._structs import TrialRecord
+from ._structs import Closed, Roll, TrialRecord, Who
 
-__all__ = ["FORMAT", "decode", "decode_trial", "encode", "nonce_of"]
+__all__ = ["FORMAT", "decode", "decode_roll", "decode_trial", "decode_who", "encode", "nonce_of"]
 
 FORMAT = 1
 _any = msgspec.json.Decoder()
 _trial = msgspec.json.Decoder(TrialRecord)
+_roll = msgspec.json.Decoder(Roll)
+_who = msgspec.json.Decoder(Who)
 _WRONG = (msgspec.DecodeError, msgspec.ValidationError, RecursionError, UnicodeDecodeError, TypeError, ValueError)
 
 
@@ -64,6 +66,34 @@ def decode_trial(data: bytes, key: str) -> TrialRecord:
         decode(data, key)  # a later version may well have other fields: then this is the error to tell
         raise _torn(data, key, wrong) from None
     raise _wrong_version(record.v, key)
+
+
+def decode_roll(data: bytes, key: str, study: str) -> list[Closed]:
+    """The closed attempts in a roll. Raises RecordError (then the roll is skipped: it is only a cache) or NewerFormat."""
+    try:
+        roll = _roll.decode(data)
+        records = list(roll.records.values())
+        if b'"tuple"' in data:
+            records = [
+                msgspec.structs.replace(record, point={name: from_json(value) for name, value in record.point.items()})
+                for record in records
+            ]
+    except _WRONG as wrong:
+        decode(data, key)
+        raise _torn(data, key, wrong) from None
+    if roll.v != FORMAT:
+        raise _wrong_version(roll.v, key)
+    if roll.study != study:
+        raise RecordError(f"{key} is a roll of {roll.study!r}, not of {study!r}", key=key)
+    return records
+
+
+def decode_who(raw: bytes) -> Who:
+    """The ``who`` of a record; an empty one if it does not parse."""
+    try:
+        return _who.decode(raw)
+    except _WRONG:
+        return Who()
 
 
 def nonce_of(data: bytes) -> str | None:

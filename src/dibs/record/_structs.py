@@ -6,15 +6,18 @@ A ``point`` here is still JSON (a tuple is ``{"tuple": [...]}``); ``decode_trial
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
-__all__ = ["CLOSED", "STATES", "State", "TrialRecord", "Who"]
+__all__ = ["CLOSED", "STATES", "Closed", "Roll", "State", "TrialRecord", "Who"]
 
 State = Literal["running", "done", "pruned", "failed", "interrupted"]
 STATES: tuple[str, ...] = ("running", "done", "pruned", "failed", "interrupted")
 CLOSED = frozenset(STATES[1:])  # an attempt in one of these will never change again
+
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]  # what a column of 64 bits can hold
 
 
 class Who(msgspec.Struct, frozen=True):
@@ -33,16 +36,16 @@ class TrialRecord(msgspec.Struct, frozen=True):
     v: int
     kind: Literal["trial"]
     study: str
-    n: int
-    attempt: int
+    n: Count
+    attempt: Count
     state: State
     nonce: str
     point: dict[str, Any]
     goal: Literal["min", "max"] | None = None
-    of: int = 0
-    seed: int = 0
+    of: Count = 0
+    seed: Count = 0
     score: float | None = None
-    step: int | None = None
+    step: Count | None = None
     reason: str | None = None
     again: bool = False
     wish: str | None = None
@@ -58,3 +61,33 @@ class TrialRecord(msgspec.Struct, frozen=True):
     def closed(self) -> bool:
         """Whether the attempt will never change again."""
         return self.state != "running"
+
+
+class Closed(msgspec.Struct, frozen=True, gc=False):
+    """What a reader keeps of a closed attempt it finds in a roll; ``who`` stays bytes, to be told apart cheaply."""
+
+    n: Count
+    attempt: Count
+    state: State
+    point: dict[str, Any]
+    score: float | None = None
+    step: Count | None = None
+    seed: Count = 0
+    of: Count = 0
+    again: bool = False
+    goal: Literal["min", "max"] | None = None
+    wish: str | None = None
+    contract: str | None = None
+    reason: str | None = None
+    took_s: float | None = None
+    started_at: str | None = None
+    who: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class Roll(msgspec.Struct, frozen=True):
+    """A cache of closed attempts of one study: ``<n>-<attempt>`` -> the record as it was."""
+
+    v: int
+    kind: Literal["roll"]
+    study: str
+    records: dict[str, Closed]

@@ -35,10 +35,12 @@ class History(Sequence[Pair]):
     pairs), ``score`` (float64, nan = none or not finite), ``state`` (int8, a code into ``STATES``), ``step`` (int64, -1 = none).
     """
 
-    __slots__ = ("_columns", "_points", "_rows")
-    _rows: tuple[tuple[int, float | None, int, int], ...]
-    _points: tuple[Point, ...]
-    _columns: dict[str, NDArray[Any]]
+    __slots__ = ("_points", "n", "score", "state", "step")
+    _points: Sequence[Point]
+    n: NDArray[np.int64]
+    score: NDArray[np.float64]
+    state: NDArray[np.int8]
+    step: NDArray[np.int64]
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         kept = [
@@ -46,21 +48,41 @@ class History(Sequence[Pair]):
             for n, point, score, state, step in rows
         ]
         kept.sort(key=lambda row: row[0])
-        self._adopt(tuple(row[:4] for row in kept), tuple(row[4] for row in kept))
+        self._adopt(
+            np.array([row[0] for row in kept], np.int64),
+            np.array([row[1] for row in kept], np.float64),  # None becomes nan
+            np.array([row[2] for row in kept], np.int8),
+            np.array([row[3] for row in kept], np.int64),
+            [row[4] for row in kept],
+        )
 
-    def _adopt(self, rows: tuple[tuple[int, float | None, int, int], ...], points: tuple[Point, ...]) -> None:
-        self._rows, self._points, self._columns = rows, points, {}
+    def _adopt(self, n: Any, score: Any, state: Any, step: Any, points: Sequence[Point]) -> None:
+        for name, column in (("n", n), ("score", score), ("state", state), ("step", step)):
+            column.flags.writeable = False
+            object.__setattr__(self, name, column)
+        object.__setattr__(self, "_points", points)
 
-    @classmethod
-    def _made(cls, rows: tuple[tuple[int, float | None, int, int], ...], points: tuple[Point, ...]) -> History:
-        history = cls.__new__(cls)
-        history._adopt(rows, points)
-        return history
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError("a history does not change: make another one")
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> History:
         """A history of rows (n, point, score, state, step), in any order."""
         return cls(rows)
+
+    @classmethod
+    def columns(
+        cls,
+        n: NDArray[np.int64],
+        score: NDArray[np.float64],
+        state: NDArray[np.int8],
+        step: NDArray[np.int64],
+        points: Sequence[Point],
+    ) -> History:
+        """A history of columns that are sorted by n already; they and the points are taken over, not copied."""
+        history = cls.__new__(cls)
+        history._adopt(n, score, state, step, points)
+        return history
 
     @classmethod
     def coerce(cls, history: Iterable[Pair] | History) -> History:
@@ -74,33 +96,9 @@ class History(Sequence[Pair]):
         return cls((-1, point, score, _state(given, score), None) for point, given, score in pairs)
 
     @property
-    def n(self) -> NDArray[np.int64]:
-        return self._column("n", 0, np.int64)
-
-    @property
-    def score(self) -> NDArray[np.float64]:
-        return self._column("score", 1, np.float64)
-
-    @property
-    def state(self) -> NDArray[np.int8]:
-        return self._column("state", 2, np.int8)
-
-    @property
-    def step(self) -> NDArray[np.int64]:
-        return self._column("step", 3, np.int64)
-
-    @property
     def points(self) -> tuple[Point, ...]:
         """The points alone."""
-        return self._points
-
-    def _column(self, name: str, at: int, dtype: Any) -> NDArray[Any]:
-        column = self._columns.get(name)
-        if column is None:
-            column = np.array([row[at] for row in self._rows], dtype=dtype)  # None becomes nan
-            column.flags.writeable = False
-            self._columns[name] = column
-        return column
+        return tuple(self._points)
 
     def __len__(self) -> int:
         return len(self._points)
@@ -111,22 +109,31 @@ class History(Sequence[Pair]):
     def __getitem__(self, at: slice) -> History: ...
     def __getitem__(self, at: int | slice) -> Pair | History:
         if not isinstance(at, slice):
-            return self._points[at], self._rows[at][1]
+            return self._points[at], _score(self.score[at])
         if at.step is not None and at.step < 0:
             raise UsageError("a history is sorted by index: reverse the list of it instead")
-        return self._made(self._rows[at], self._points[at])
+        return self.columns(self.n[at], self.score[at], self.state[at], self.step[at], self._points[at])
 
     def __iter__(self) -> Iterator[Pair]:
-        return zip(self._points, (row[1] for row in self._rows), strict=True)
+        return zip(self._points, (None if score != score else score for score in self.score.tolist()), strict=True)
 
     def __add__(self, other: Iterable[Pair]) -> History:
         """Both together, sorted by index; ours first among equals."""
         theirs = History.coerce(other)
-        rows, points = self._rows + theirs._rows, self._points + theirs._points
-        if not self._rows or not theirs._rows or self._rows[-1][0] <= theirs._rows[0][0]:
-            return self._made(rows, points)
-        order = sorted(range(len(rows)), key=lambda i: rows[i][0])
-        return self._made(tuple(rows[i] for i in order), tuple(points[i] for i in order))
+        if not len(theirs):
+            return self
+        if not len(self):
+            return theirs
+        n = np.concatenate([self.n, theirs.n])
+        columns = [
+            np.concatenate([getattr(self, name), getattr(theirs, name)]) for name in ("score", "state", "step")
+        ]
+        points = [*self._points, *theirs._points]
+        if self.n[-1] > theirs.n[0]:
+            order = np.argsort(n, kind="stable")
+            n, columns = n[order], [column[order] for column in columns]
+            points = [points[i] for i in order.tolist()]
+        return self.columns(n, columns[0], columns[1], columns[2], points)
 
     def __radd__(self, other: Iterable[Pair]) -> History:
         return History.coerce(other) + self
@@ -134,13 +141,25 @@ class History(Sequence[Pair]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, History):
             return NotImplemented
-        return self._rows == other._rows and self._points == other._points
+        return (
+            np.array_equal(self.n, other.n)
+            and np.array_equal(self.score, other.score, equal_nan=True)
+            and np.array_equal(self.state, other.state)
+            and np.array_equal(self.step, other.step)
+            and list(self._points) == list(other._points)
+        )
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickle, (self.n, self.score, self.state, self.step, list(self._points))
+
     def __repr__(self) -> str:
-        scored = sum(row[1] is not None for row in self._rows)
-        return f"<History of {len(self)}, {scored} with a score>"
+        return f"<History of {len(self)}, {int(np.count_nonzero(~np.isnan(self.score)))} with a score>"
+
+
+def _unpickle(*columns: Any) -> History:
+    return History.columns(*columns)
 
 
 def _score(score: Any) -> float | None:

@@ -50,6 +50,17 @@ class StudyKeys:
         """The private folder of an attempt (no key: a folder of the attempt's own)."""
         return f"{self.base}work/{n:08d}-{attempt}"
 
+    def block(self, kind: str, block: int) -> str:
+        """The folder of one block of 256 trials, under ``trial/`` or ``again/``."""
+        return f"{self.base}{kind}/{block:06d}/"
+
+    def roll(self, level: int, seq: int) -> str:
+        """A cache of closed records."""
+        return f"{self.base}roll/{level}/{seq:08d}.json"
+
+    def rolls(self, level: int) -> str:
+        return f"{self.base}roll/{level}/"
+
     def trials(self) -> str:
         return self.base + "trial/"
 

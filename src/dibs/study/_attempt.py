@@ -96,6 +96,7 @@ class Attempt:
         self.lock = RLock()
         self._started = self._last_live = store.machine.clock.monotonic()
         self._has_live = False
+        self.lost = False  # the name is somebody else's now
 
     def __repr__(self) -> str:
         return f"<Attempt {self.keys.name} {self.n}-{self.attempt} {self.state}>"
@@ -109,6 +110,11 @@ class Attempt:
     def ours(self) -> bool:
         """False in a process that was forked off the owner's."""
         return self._held.pid == self.store.machine.pid()
+
+    @property
+    def written(self) -> bytes:
+        """The record as this process last wrote it."""
+        return self._held.data
 
     @property
     def took_s(self) -> float:

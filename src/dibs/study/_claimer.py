@@ -70,6 +70,7 @@ class Claimer:
         self.view.refresh()
         if self.view.notes.stopped:
             return Idle("stopped")
+        self.view.rolls.publish(self._terms.me)
         return self._waiting() or self._rescue() or self._serve_wish() or self._fresh() or self._idle()
 
     # one kind of work each; None = none of that kind
@@ -97,7 +98,7 @@ class Claimer:
                     continue
                 if now is None:
                     now = self.store.now()
-                quiet, _ = counts(list(self.view.attempts[trial.n].values()), self.view.released(trial.n))
+                quiet, _ = counts(list(self.view.seens(trial.n).values()), self.view.released(trial.n))
                 if now - top.modified <= patience_s(top, quiet, self.rescue_after_s):
                     continue
             again = self.view.look(trial.n, top.attempt)  # just before claiming its successor
@@ -131,25 +132,25 @@ class Claimer:
                 claimed = self._claim(n, 0, point, wish=wish)
                 if claimed is not None:
                     return claimed
-            if wish in self.view.carried or self._may_carry(n):
-                return None
+            if wish in self.view.carried or self._may_carry(n) or self.view.trial(n) is None:
+                return None  # served, or the name that was lost does not show (yet)
         return None
 
     def _may_carry(self, n: int) -> bool:
         """Whether the trial's first record does not read (yet): then it may carry any wish."""
-        seens = self.view.attempts.get(n, {})
+        seens = self.view.seens(n)
         return 0 in seens and seens[0].record is None and len(seens) == 1
 
     def _may_carry_any(self) -> bool:
-        return any(self._may_carry(n) for n in self.view.attempts)
+        return any(self._may_carry(trial.n) for trial in self.view.unsettled())
 
     def _fresh(self) -> Attempt | None:
         while True:
             low = self.view.low()
-            if low >= self.trials and not self._holes():
+            if low >= self.trials:
                 return None
             running = len(self.view.running())
-            gallop = Gallop(self.view.attempts, low, self.trials, running, self._word)
+            gallop = Gallop(self.view.names, low, self.trials, running, self._word)
             history = self._history()
             while gallop.losses < LOSSES:
                 n = gallop.next()
@@ -187,14 +188,14 @@ class Claimer:
 
     def _claim(self, n: int, attempt: int, point: Mapping[str, Any], *, wish: str | None = None) -> Attempt | None:
         claimed = claim_attempt(self.store, self.view.keys, n, attempt, point, self._terms.at(n), wish=wish)
-        self.view.look(n, attempt)
+        if claimed is None:
+            self.view.look(n, attempt)
+        else:
+            self.view.own(claimed)
         return claimed
 
     def _certainly_dead(self, top: Seen) -> bool:
         return top.record is not None and self.store.machine.gone(top.record.who)
-
-    def _holes(self) -> bool:
-        return self.view.low() < self.trials
 
     def _history(self) -> History:
         return history_of(self.view) if self.sampler.needs_history else History.of([])

@@ -6,16 +6,18 @@ A joiner that says something else is refused, with the field, both values and th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
+from dibs._canon import plain
 from dibs.errors import NotFound, RecordError, RefusedError, StoreError, UsageError
 from dibs.record import decode, decode_trial
-from dibs.search import Goal, Sampler, make_sampler
+from dibs.search import Goal, Pair, Sampler, make_sampler
 from dibs.space import Space
-from dibs.store import Store
+from dibs.store import Store, StudyKeys
 
-__all__ = ["DEFAULT_SAMPLER", "Definition", "create_or_join", "read_definition"]
+__all__ = ["DEFAULT_SAMPLER", "Definition", "ForeignSampler", "check_terms", "create_or_join", "read_definition"]
 
 DEFAULT_SAMPLER = "sobol"
 DEFAULT_STALE_S = 3600.0
@@ -43,6 +45,22 @@ class Definition:
         }  # fmt: skip
 
 
+class ForeignSampler(Sampler):
+    """The sampler of a study that cannot be made from its name here: reading goes on, asking says why not."""
+
+    name = ""
+
+    def __init__(self, described: Mapping[str, Any], why: str) -> None:
+        super().__init__()
+        self.described, self.why = dict(described), why
+
+    def describe(self) -> dict[str, Any]:
+        return self.described
+
+    def ask(self, space: Space, n: int, history: Iterable[Pair] = ()) -> dict[str, Any] | None:
+        raise UsageError(self.why)
+
+
 def read_definition(store: Store, study: str) -> Definition | None:
     """The definition of a study, None if it has none (yet). Raises RecordError if it does not parse."""
     key = store.keys(study).study
@@ -52,24 +70,33 @@ def read_definition(store: Store, study: str) -> Definition | None:
     pause_s = 0.02
     clock = store.machine.clock
     deadline = clock.monotonic() + store.settler.patience_s
-    while not there.data and clock.monotonic() < deadline:  # claimed, its creator is still writing
-        clock.sleep(pause_s)
+    while not there.data and store.backend.traits.claim == "mkdir" and clock.monotonic() < deadline:
+        clock.sleep(pause_s)  # claimed, its creator is still writing
         there = store.backend.read(key) or there
     body = decode(there.data, key)
     try:
+        if body["kind"] != "study" or not isinstance(body["study"], str):
+            raise TypeError(f"its kind is {body['kind']!r:.80}")
         if body["study"] != study:
             raise RecordError(f"{key} holds the study {body['study']!r} instead of {study!r}", key=key)
-        return Definition(
-            study,
-            Space.from_json(body["space"]),
-            body["goal"],
-            make_sampler(body["sampler"], seed=body["seed"], goal=body["goal"]),
-            body["seed"],
-            float(body["stale_s"]),
-            body["max_step"],
-        )
-    except (KeyError, TypeError) as wrong:
-        raise RecordError(f"{key} is not the definition of a study ({wrong!r})", key=key) from None
+        goal, seed, stale_s, max_step = (body[name] for name in ("goal", "seed", "stale_s", "max_step"))
+        if None in (goal, seed, stale_s):
+            raise TypeError("goal, seed and stale_s are never null")
+        check_terms(study, goal, seed, stale_s, max_step)
+        space = Space.from_json(body["space"])
+        sampler = _sampler_of(body["sampler"], seed, goal)
+        return Definition(study, space, goal, sampler, seed, float(stale_s), max_step)
+    except (KeyError, TypeError, UsageError) as wrong:
+        raise RecordError(f"{key} is not the definition of a study ({wrong})", key=key) from None
+
+
+def _sampler_of(described: Any, seed: int, goal: Goal) -> Sampler:
+    if not isinstance(described, dict) or not isinstance(described.get("name"), str):
+        raise TypeError("its sampler has no name")
+    try:
+        return make_sampler(described, seed=seed, goal=goal)
+    except UsageError as wrong:  # somebody's own, or of another version: the results read all the same
+        return ForeignSampler(described, str(wrong)).seeded(seed, goal)
 
 
 def create_or_join(
@@ -88,19 +115,20 @@ def create_or_join(
 
     Raises RefusedError (differs), UsageError (cannot be meant), NotFound (says which studies exist).
     """
-    _check(goal, seed, stale_s, max_step)
+    check_terms(study, goal, seed, stale_s, max_step, sampler)
+    seed, max_step = plain(seed), plain(max_step)
     found = read_definition(store, study)
     if found is None:
         if space is None or goal is None:
             _only_read(store, study, space, goal)
             return None
         _agree_with_records(store, study, goal)
-        if seed is None:
-            seed = getattr(sampler, "seed", None)
-        if seed is None:
-            seed = int.from_bytes(store.machine.entropy(4), "big")
-        chosen = make_sampler(sampler or DEFAULT_SAMPLER, seed=seed, goal=goal)
-        ours = Definition(study, space, goal, chosen, seed, stale_s or DEFAULT_STALE_S, max_step)
+        drawn = seed if seed is not None else getattr(sampler, "seed", None)
+        if drawn is None:  # not into ``seed``: whoever loses the race below did not ask for this one
+            drawn = int.from_bytes(store.machine.entropy(4), "big")
+        chosen = make_sampler(sampler or DEFAULT_SAMPLER, seed=drawn, goal=goal)
+        chosen.size(space)  # a sampler that cannot search this space says so before there is a study
+        ours = Definition(study, space, goal, chosen, drawn, float(stale_s or DEFAULT_STALE_S), max_step)
         body = {**store.head("study", me), **ours.body()}
         if store.settler.claim(store.keys(study).study, body, durable=True) is not None:
             return ours
@@ -108,18 +136,32 @@ def create_or_join(
         if found is None:
             raise StoreError(f"study {study!r} was created and removed again meanwhile: try again")
     _compare(found, space, goal, sampler, seed, stale_s, max_step)
+    if isinstance(sampler, Sampler):
+        return replace(found, sampler=sampler.seeded(found.seed, found.goal))
     return found
 
 
-def _check(goal: str | None, seed: int | None, stale_s: float | None, max_step: int | None) -> None:
+def check_terms(
+    study: str,
+    goal: str | None,
+    seed: int | None,
+    stale_s: float | None,
+    max_step: int | None,
+    sampler: str | Sampler | None = None,
+) -> None:
+    """UsageError for what no study can be, before a store is touched."""
+    StudyKeys(study)
+    seed, stale_s, max_step = plain(seed), plain(stale_s), plain(max_step)
     if goal is not None and goal not in _GOALS:
         raise UsageError(f'goal must be "min" or "max", not {goal!r}')
     if seed is not None and (type(seed) is not int or not 0 <= seed < 2**63):
         raise UsageError(f"seed must be an integer from 0 to 2**63 - 1, not {seed!r}")
-    if stale_s is not None and not (isinstance(stale_s, int | float) and 0 < stale_s < float("inf")):
+    if stale_s is not None and not (type(stale_s) in (int, float) and 0 < stale_s < float("inf")):
         raise UsageError(f"stale_s must be a positive number of seconds, not {stale_s!r}")
     if max_step is not None and (type(max_step) is not int or max_step < 0):
         raise UsageError(f"max_step must be a non-negative integer, not {max_step!r}")
+    if sampler is not None:
+        make_sampler(sampler)
 
 
 def _compare(
@@ -164,6 +206,8 @@ def _only_read(store: Store, study: str, space: Space | None, goal: str | None) 
     if study in studies and space is None:
         return
     missing = " and ".join(word for word, given in (("a space", space), ("a goal", goal)) if given is None)
+    if study in studies:
+        raise NotFound(f"study {study!r} has records but no definition: to give it one, give {missing} too")
     known = ", ".join(repr(name) for name in studies[:10]) or "none"
     raise NotFound(f"there is no study {study!r} in {store.url} (there: {known}); to create it give {missing}")
 

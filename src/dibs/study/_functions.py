@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Any, Literal, NamedTuple
 
 from dibs._canon import from_json, plain, to_json
-from dibs.errors import NotOwner, RefusedError, UsageError
+from dibs.errors import AlreadyClosed, NotOwner, RecordError, RefusedError, UsageError
 from dibs.record import CLOSED
 from dibs.search import History
 from dibs.space import Space
@@ -30,7 +30,7 @@ from ._view import View, view_of
 __all__ = ["Taken", "abandoned", "finished", "in_flight", "report", "rescue", "take"]
 
 log = logging.getLogger("dibs")
-_taken: dict[tuple[str, str, int], Attempt] = {}
+_taken: dict[tuple[str | int, str, int], Attempt | str] = {}  # a text: how this process closed it
 _lock = Lock()
 
 
@@ -60,26 +60,29 @@ def take(
     exist. ``of`` (default trial + 1) is the number of trials the caller wants in all. No study.json is written.
     Raises UsageError, RefusedError (another goal than the study's), UnsureError, StoreError.
     """
-    if isinstance(trial, bool) or not isinstance(plain(trial), int) or trial < 0:
-        raise UsageError(f"trial must be a non-negative integer, not {trial!r}")
+    trial = _index("trial", trial)
+    of = max(trial + 1, 0 if of is None else _index("of", of))
+    attempt = None if attempt is None else _index("attempt", attempt)
     if goal not in ("min", "max"):
         raise UsageError(f'goal must be "min" or "max", not {goal!r}')
-    trial = int(trial)
+    values = _values(point)
     view = view_of(store, study)
     if view.notes.read_stopped():
         return None
-    terms = _terms(store, study, goal, me, max(of or 0, trial + 1))
-    values = _values(point)
+    terms = _terms(store, study, goal, me, of)
     if attempt is None:
         claimed = _take_any(view, trial, values, terms)
     elif attempt == 0:
         claimed = claim_attempt(store, view.keys, trial, 0, values, terms.at(trial))
+        if claimed is not None:
+            view.own(claimed)
     else:
         claimed = _take_next(view, trial, values, terms, attempt)
     if claimed is None:
         return None
+    view.rolls.publish(me)
     with _lock:
-        _taken[store.url, study, trial] = claimed
+        _taken[_place(store), study, trial] = claimed
     return Taken(claimed.attempt, dict(claimed.point), claimed.seed)
 
 
@@ -98,16 +101,20 @@ def report(
     """Write what this process's attempt at the trial has come to; durable when a closing state returns.
 
     ``curve``: scores, or (step, score) pairs, from the beginning. state "running" shows it (throttled) and moves
-    the record; "done", "pruned", "failed", "interrupted" close it with the last value as the score (done with
-    nothing finite to show for it is failed). Returns True if somebody rescued the trial: stop early.
+    the record; "done", "pruned", "failed", "interrupted" close it with the last value as the score. Done whose last
+    value is no finite number (None, NaN, a text, nothing at all) is failed, with the reason.
+    Returns True if somebody rescued the trial: stop early.
     Raises NotOwner if this process did not take it, Superseded, AlreadyClosed, UsageError, StoreError.
     """
     if state != "running" and state not in CLOSED:
         raise UsageError(f"state must be running, done, pruned, failed or interrupted, not {state!r}")
+    trial = _index("trial", trial)
     with _lock:
-        mine = _taken.get((store.url, study, trial))
+        mine = _taken.get((_place(store), study, trial))
     if mine is None:
         raise NotOwner(f"trial {trial} of {study!r} was not taken by this process: take it first")
+    if isinstance(mine, str):
+        raise AlreadyClosed(f"this process has closed {mine}: the first close is the last write")
     if dict(mine.point) != _values(point):
         raise UsageError(
             f"attempt {mine.attempt} of trial {trial} has the point {mine.point}: train what take returned"
@@ -117,15 +124,16 @@ def report(
         raise RefusedError(
             f"trial {trial} was taken with goal={theirs!r}, not {goal!r}", field="goal", theirs=theirs, ours=goal
         )
+    pairs, wrong = _pairs(curve, closing=state != "running")
     with mine.lock:
         mine.curve.clear()
-        for step, value in _pairs(curve):
+        for step, value in pairs:
             mine.add(value, step)
         if state == "running":
             return mine.show() and mine.rescued()
-        _close(mine, state, reason)
+        _close(mine, state, wrong, reason)
     with _lock:
-        _taken.pop((store.url, study, trial), None)
+        _taken[_place(store), study, trial] = f"attempt {mine.attempt} of trial {trial} as {mine.state}"
     return False
 
 
@@ -141,7 +149,8 @@ def in_flight(store: Store, space: Space | None = None, *, study: str) -> Histor
 
 def abandoned(store: Store, study: str, stale_s: float | None = None) -> list[tuple[int, int]]:
     """(trial, attempt) of running attempts that are quiet for ``stale_s`` or certainly dead. Decides nothing."""
-    return _results.abandoned_of(_fresh(store, study), store.now(), stale_s or _stale_s(store, study))
+    wanted_s = _stale_s(store, study) if stale_s is None else stale_s
+    return _results.abandoned_of(_fresh(store, study), store.now(), wanted_s)
 
 
 def rescue(store: Store, study: str, stale_s: float | None = None) -> list[tuple[int, int]]:
@@ -153,19 +162,20 @@ def rescue(store: Store, study: str, stale_s: float | None = None) -> list[tuple
 
 
 def _take_any(view: View, trial: int, point: dict[str, Any], terms: Terms) -> Attempt | None:
-    if trial not in view.attempts:
+    if trial not in view.names:
         claimed = claim_attempt(view.store, view.keys, trial, 0, point, terms.at(trial))
         if claimed is not None:
+            view.own(claimed)
             return claimed
     found = _look(view, trial)
-    if found is None or not found.waiting:
-        return None
-    return next_attempt(view, found, terms, lambda: point)
+    if found is None:  # its record was removed by hand since we looked last
+        return claim_attempt(view.store, view.keys, trial, 0, point, terms.at(trial))
+    return next_attempt(view, found, terms, lambda: point) if found.waiting else None
 
 
 def _take_next(view: View, trial: int, point: dict[str, Any], terms: Terms, attempt: int) -> Attempt | None:
     found = _look(view, trial)
-    if attempt < 0 or found is None or found.top.attempt < attempt - 1:
+    if found is None or found.top.attempt < attempt - 1:
         raise UsageError(f"attempt {attempt} of trial {trial} needs attempt {attempt - 1} to exist")
     if found.settled or found.top.attempt >= attempt:
         return None
@@ -176,41 +186,68 @@ def _look(view: View, trial: int) -> Folded | None:
     """Read all attempts of one trial, and the notes."""
     view.notes.refresh()
     attempt = 0
-    while view.look(trial, attempt) is not None or attempt <= max(view.attempts.get(trial, {}), default=-1):
+    while view.look(trial, attempt) is not None or attempt <= max(view.seens(trial), default=-1):
         attempt += 1
     return view.trial(trial)
 
 
-def _close(mine: Attempt, state: str, reason: str | None) -> None:
+def _close(mine: Attempt, state: str, wrong: str | None, reason: str | None) -> None:
     step = max(mine.curve, default=None)
     score = mine.curve[step] if step is not None else None
-    if state == "done":
+    if wrong is None:
         try:
-            score = score_of(score)
-        except UsageError as wrong:
-            state, score, reason = "failed", None, str(wrong)
-    if score is not None and score * 0 != 0:  # NaN and infinities stay in the curve
+            score_of(score)
+        except UsageError as told:
+            wrong = str(told) if step is not None else "nothing was reported"
+    if wrong is not None:  # NaN and infinities stay in the curve
         score = None
+        if state == "done":
+            state, reason = "failed", wrong
+    reason = None if reason is None else str(reason)[:500]
     mine.close(state, score=score if state in ("done", "pruned") else None, step=step, reason=reason)
 
 
-def _pairs(curve: Iterable[Any]) -> list[tuple[int, float]]:
-    pairs = []
-    for at, item in enumerate(curve):
+def _pairs(curve: Iterable[Any], *, closing: bool) -> tuple[list[tuple[int, float]], str | None]:
+    """The curve by step, and what is wrong with its last value; wrong ones before it, or while running, raise."""
+    if isinstance(curve, str | bytes) or not isinstance(curve, Iterable):
+        raise UsageError(f"a curve is scores or (step, score) pairs, not {type(curve).__name__}")
+    items = list(curve)
+    pairs: list[tuple[int, float]] = []
+    for at, item in enumerate(items):
+        step, value = at, item
         if isinstance(item, tuple | list):
-            if len(item) != 2 or isinstance(item[0], bool) or not isinstance(plain(item[0]), int) or item[0] < 0:
-                raise UsageError(f"a curve is scores or (step, score) pairs, not {item!r}")
-            pairs.append((int(item[0]), score_of(item[1], finite=False)))
-        else:
-            pairs.append((at, score_of(item, finite=False)))
-    return pairs
+            if len(item) != 2:
+                raise UsageError(f"a curve is scores or (step, score) pairs, not {item!r:.80}")
+            step, value = _index("a step", item[0]), item[1]
+        try:
+            pairs.append((step, score_of(value, finite=False)))
+        except UsageError as wrong:
+            if closing and at == len(items) - 1:
+                return pairs, str(wrong)
+            raise
+    return pairs, None
 
 
 def _values(point: Mapping[str, Any]) -> dict[str, Any]:
     try:
+        foreign = next((name for name in point if not isinstance(name, str)), None)
+        if foreign is not None:
+            raise TypeError(f"the name {foreign!r:.80} is no text")
         return {str(name): from_json(to_json(value)) for name, value in point.items()}
     except (TypeError, AttributeError) as wrong:
         raise UsageError(f"a point maps names to values: {wrong}") from None
+
+
+def _index(what: str, value: Any) -> int:
+    value = plain(value)
+    if type(value) is not int or value < 0:
+        raise UsageError(f"{what} must be a non-negative integer, not {value!r:.80}")
+    return value
+
+
+def _place(store: Store) -> str | int:
+    """Which store a taken trial is in: by its path, or, where nothing else tells two apart, by this very object."""
+    return store.url if store.backend.root is not None else id(store)
 
 
 def _terms(store: Store, study: str, goal: str, me: str | None, of: int) -> Terms:
@@ -235,7 +272,11 @@ def _definition(store: Store, study: str) -> Definition | None:
 
 
 def _stale_s(store: Store, study: str) -> float:
-    defined = _definition(store, study)
+    try:
+        defined = _definition(store, study)
+    except RecordError as wrong:  # results read all the same
+        log.warning("%s", wrong)
+        return DEFAULT_STALE_S
     return defined.stale_s if defined is not None else DEFAULT_STALE_S
 
 

@@ -7,11 +7,18 @@ this leaves are the lowest free ones of the next ask.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable
+from typing import Protocol
 
 __all__ = ["LOSSES", "Gallop"]
 
 LOSSES = 4  # then refresh and ask again
+
+
+class SupportsIn(Protocol):
+    """Something that knows which indexes are taken."""
+
+    def __contains__(self, n: int, /) -> bool: ...
 
 
 class Gallop:
@@ -21,7 +28,7 @@ class Gallop:
     ``word``: a source of non-negative integers, each call another.
     """
 
-    def __init__(self, taken: Container[int], start: int, below: int, running: int, word: Callable[[], int]) -> None:
+    def __init__(self, taken: SupportsIn, start: int, below: int, running: int, word: Callable[[], int]) -> None:
         self._taken, self._start, self._below, self._word = taken, start, below, word
         self._window = max(8, 2 * running)
         self._lost: set[int] = set()

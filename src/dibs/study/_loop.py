@@ -83,7 +83,7 @@ def close_left_open(trial: Trial) -> None:
 
 def failed_before(claimer: Claimer, attempt: Attempt) -> int:
     """How many earlier attempts at the trial failed."""
-    known = claimer.view.attempts.get(attempt.n, {})
+    known = claimer.view.seens(attempt.n)
     return sum(1 for k, seen in known.items() if k < attempt.attempt and seen.state == "failed")
 
 

@@ -14,6 +14,8 @@ from dibs.errors import RecordError
 from dibs.record import decode
 from dibs.store import Store, StudyKeys
 
+from ._names import Hint
+
 __all__ = ["Notes"]
 
 
@@ -28,14 +30,21 @@ class Notes:
         self._changed: set[int] = set()
         self._stops: set[int] = set()
         self._goes: set[int] = set()
+        self._top = Hint(keys.notes())
+        self._kinds: dict[str, Hint] = {}
 
     @property
     def stopped(self) -> bool:
         """No new claims; running ones finish."""
         return bool(self._stops) and max(self._stops) not in self._goes
 
-    def refresh(self) -> None:
-        """Look again; ``take_changed`` then has the trials whose release notes are others than before."""
+    def refresh(self, now: float | None = None) -> None:
+        """Look again (given ``now``, monotonic seconds: only where something moved).
+
+        ``take_changed`` then has the trials whose release notes are others than before.
+        """
+        if now is not None and not self._moved(now):
+            return
         seen: set[str] = set()
         stops: set[int] = set()
         goes: set[int] = set()
@@ -67,6 +76,14 @@ class Notes:
             return self._changed
         changed, self._changed = self._changed, set()
         return changed
+
+    def _moved(self, now: float) -> bool:
+        if self._top.due(self.store, now):
+            for name in self.store.backend.names(self._top.prefix):
+                if name not in self._kinds:
+                    self._kinds[name] = Hint(f"{self._top.prefix}{name}/")
+        due = [hint.due(self.store, now) for hint in self._kinds.values()]
+        return any(due)
 
     def read_stopped(self) -> bool:
         """Look at the stop and go notes alone."""

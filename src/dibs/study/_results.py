@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from dibs.errors import NoResult, UsageError
-from dibs.record import Who
+from dibs.record import STATES, Who
 from dibs.search import History
 
 from ._fold import Folded, Seen
@@ -52,7 +52,9 @@ def result_of(trial: Folded) -> TrialResult:
 
 
 def results_of(view: View, state: str | None = None) -> list[TrialResult]:
-    """One result per trial, by index."""
+    """One result per trial, by index. Raises UsageError for a state there is not."""
+    if state is not None and state not in STATES:
+        raise UsageError(f"state must be one of {', '.join(STATES)}, not {state!r}")
     return [
         result for trial in view.trials() if (result := result_of(trial)) and (state is None or result.state == state)
     ]
@@ -60,17 +62,15 @@ def results_of(view: View, state: str | None = None) -> list[TrialResult]:
 
 def counts_of(view: View) -> dict[str, int]:
     """How many trials are in each state; states nobody is in are left out."""
-    return dict(Counter(trial.state for trial in view.trials()))
+    with view.lock:
+        return dict(Counter(view.table.counts()) + Counter(trial.state for trial in view.specials()))
 
 
 def goal_of(view: View) -> str:
     """The goal the records carry, for studies without a definition. Raises UsageError if they disagree or have none."""
-    goals = {
-        seen.record.goal
-        for seens in view.attempts.values()
-        for seen in seens.values()
-        if seen.record and seen.record.goal
-    }
+    with view.lock:
+        records = [seen.record for trial in view.specials() for seen in view.seens(trial.n).values()]
+        goals = view.table.goals | {record.goal for record in records if record is not None and record.goal}
     if len(goals) != 1:
         said = "different goals" if goals else "no goal"
         raise UsageError(f"the records of study {view.study!r} carry {said}: open it with goal=")
@@ -79,9 +79,11 @@ def goal_of(view: View) -> str:
 
 def best_of(view: View, goal: str, k: int) -> list[TrialResult]:
     """The k best done trials, best first; ties by the lower index."""
-    done = [result for result in results_of(view, "done") if result.score is not None]
     sign = 1.0 if goal == "min" else -1.0
-    return sorted(done, key=lambda result: (sign * (result.score or 0.0), result.n))[:k]
+    with view.lock:
+        rows = [trial for n in view.table.ranked(sign, k) if (trial := view.trial(n)) is not None]
+        done = [result_of(trial) for trial in rows + view.specials() if trial.state == "done"]
+    return sorted((r for r in done if r.score is not None), key=lambda r: (sign * (r.score or 0.0), r.n))[:k]
 
 
 def no_result(view: View) -> NoResult:
@@ -92,36 +94,46 @@ def no_result(view: View) -> NoResult:
 
 def finished_of(view: View) -> History:
     """Done trials with their scores (and attached results), by index; pruned and failed are not in it."""
-    rows = [row for trial in view.trials() if trial.state == "done" and (row := _row(trial.counts))]
-    return History.of(_given(view) + rows)
+    with view.lock:
+        rows = [row for trial in view.specials() if trial.state == "done" and (row := _row(trial.counts))]
+        return History.of(_given(view) + rows) + view.table.history(done_only=True)
 
 
 def in_flight_of(view: View, stale_s: float) -> History:
     """Running attempts, yours too; quiet ones (by the newest stamp seen) are left out."""
-    rows = [row for seen in view.running() if not _quiet(view, seen, view.newest, stale_s) and (row := _row(seen))]
-    return History.of(rows)
+    with view.lock:
+        rows = [row for seen in view.running() if not _quiet(view, seen, view.newest, stale_s) and (row := _row(seen))]
+        return History.of(rows)
 
 
 def abandoned_of(view: View, now: float, stale_s: float) -> list[tuple[int, int]]:
     """(trial, attempt) of running attempts that are quiet or whose process is certainly gone. Decides nothing."""
+    if isinstance(stale_s, bool) or not isinstance(stale_s, int | float) or not stale_s >= 0:
+        raise UsageError(f"stale_s must be a number of seconds, 0 or more, not {stale_s!r}")
     gone = view.store.machine.gone
-    return [
-        (seen.n, seen.attempt)
-        for seen in view.running()
-        if seen.attempt not in view.released(seen.n)
-        and (_quiet(view, seen, now, stale_s) or (seen.record is not None and gone(seen.record.who)))
-    ]
+    with view.lock:
+        return [
+            (seen.n, seen.attempt)
+            for seen in view.running()
+            if seen.attempt not in view.released(seen.n)
+            and ((seen.record is not None and gone(seen.record.who)) or _quiet(view, seen, now, stale_s))
+        ]
 
 
 def history_of(view: View, stale_s: float = 3600.0) -> History:
     """Everything a sampler may learn from: attached, closed and running."""
-    rows = [row for trial in view.trials() if trial.settled and (row := _row(trial.counts))]
-    return History.of(_given(view) + rows) + in_flight_of(view, stale_s)
+    with view.lock:
+        rows = [row for trial in view.specials() if trial.settled and (row := _row(trial.counts))]
+        return History.of(_given(view) + rows) + view.table.history(done_only=False) + in_flight_of(view, stale_s)
 
 
 def _quiet(view: View, seen: Seen, now: float, stale_s: float) -> bool:
-    quiet_before, _ = counts(list(view.attempts[seen.n].values()), view.released(seen.n))
-    return is_quiet(seen, now, quiet_before, stale_s)
+    """A view does not follow beats: what looks quiet is looked at once more."""
+    quiet_before, _ = counts(list(view.seens(seen.n).values()), view.released(seen.n))
+    if not is_quiet(seen, now, quiet_before, stale_s):
+        return False
+    again = view.look(seen.n, seen.attempt)
+    return again is not None and is_quiet(again, now, quiet_before, stale_s)
 
 
 def _row(seen: Seen) -> tuple[int, dict[str, Any], float | None, str, int | None] | None:

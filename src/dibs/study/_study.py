@@ -19,7 +19,7 @@ from dibs.store import Store
 
 from . import _results
 from ._claimer import Claimer
-from ._definition import Definition, create_or_join
+from ._definition import Definition, ForeignSampler, check_terms, create_or_join
 from ._loop import loop
 from ._results import TrialResult
 from ._session import Session
@@ -63,6 +63,7 @@ class Study:
             raise UsageError(f'ranks is None or "independent", not {ranks!r}')
         if space is not None and not isinstance(space, Space):
             space = Space(space)
+        check_terms(name, goal, seed, stale_s, max_step, sampler)  # before a store is made for it
         creating = space is not None and goal is not None
         self.store = store if isinstance(store, Store) else Store(store, create=None if creating else False)
         self.name, self.me, self._ranks, self._goal = name, me, ranks, goal
@@ -152,6 +153,8 @@ class Study:
     def claimer(self, n: int, rescue_after_s: float | None = None) -> Claimer:
         """One worker's way through the study; what ``trials`` and ``run`` are made of."""
         defined = self._defined()
+        if isinstance(defined.sampler, ForeignSampler):
+            raise UsageError(f"study {self.name!r}: {defined.sampler.why}")
         return Claimer(
             self.store, self.view, space=defined.space, sampler=defined.sampler, goal=defined.goal,
             seed=defined.seed, trials=n, stale_s=defined.stale_s, me=self.me, rescue_after_s=rescue_after_s,
@@ -186,7 +189,7 @@ class Study:
 
     def abandoned(self, stale_s: float | None = None) -> list[tuple[int, int]]:
         """(trial, attempt) of running attempts that are quiet or certainly dead. Decides nothing."""
-        return _results.abandoned_of(self._fresh(), self.store.now(), stale_s or self.stale_s)
+        return _results.abandoned_of(self._fresh(), self.store.now(), self.stale_s if stale_s is None else stale_s)
 
     # steering
 
@@ -223,7 +226,7 @@ class Study:
             trial for trial in view.trials() if trial.settled and trial.state == "failed" and n in (None, trial.n)
         ]
         for trial in failed:
-            for seen in view.attempts[trial.n].values():
+            for seen in view.seens(trial.n).values():
                 if seen.state == "failed":
                     view.notes.release(trial.n, seen.attempt, self.me)
         return [trial.n for trial in failed]

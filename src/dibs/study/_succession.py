@@ -30,7 +30,7 @@ def next_attempt(
     Poison (3 quiet or 10 interrupted attempts since the last release) claims it in state failed.
     """
     n, attempt = trial.n, trial.top.attempt + 1
-    attempts = sorted(view.attempts[n].values(), key=lambda seen: -seen.attempt)
+    attempts = sorted(view.seens(n).values(), key=lambda seen: -seen.attempt)
     source = next((seen.record for seen in attempts if seen.record is not None), None)
     point = source.point if source is not None else anew()
     if point is None:
@@ -44,7 +44,10 @@ def next_attempt(
     claimed = claim_attempt(
         view.store, view.keys, n, attempt, point, terms, wish=source.wish if source is not None else None, closed=closed
     )
-    view.look(n, attempt)
+    if claimed is None or closed is not None:
+        view.look(n, attempt)
+    else:
+        view.own(claimed)
     if claimed is not None and closed is not None:
         log.warning(
             "trial %d ended %d attempts without a result: closed as failed (poison); `dibs retry` frees it", n, attempt

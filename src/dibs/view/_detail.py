@@ -28,7 +28,7 @@ def trial_detail(source: Source, n: int, *, work: Path | None = None) -> TrialDe
     if trial is None:
         said = "nobody has claimed it yet" if 0 <= n < view.of else f"its trials are 0 to {view.of - 1}"
         raise NotFound(f"study {source.study!r} has no trial {n}: {said if view.of else 'it has no trials'}")
-    seens = [view.attempts[n][attempt] for attempt in sorted(view.attempts[n])]
+    seens = view.whole(n)
     first = next((seen.record for seen in seens if seen.record), None)
     return TrialDetail(
         study=source.study,

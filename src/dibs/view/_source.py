@@ -49,7 +49,7 @@ class Source:
             definition = _definition(store, study)
         except DibsError as wrong:  # does not parse, of a later version, or of a sampler unknown here
             broken = wrong
-        view.refresh()
+        view.refresh(beats=True)
         if definition is None and broken is None and not view.attempts:
             studies = store.studies()
             if study not in studies:

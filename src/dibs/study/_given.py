@@ -1,0 +1,51 @@
+"""Attached results: scores obtained elsewhere, history without an index. Each is read once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dibs._canon import from_json
+from dibs.errors import RecordError
+from dibs.record import decode
+from dibs.store import Store, StudyKeys
+
+from ._names import Hint
+
+__all__ = ["Given"]
+
+
+class Given(dict[str, tuple[dict[str, Any], float]]):
+    """key -> (point, score) of one study's attached results, as last refreshed."""
+
+    def __init__(self, store: Store, keys: StudyKeys, problems: dict[str, str]) -> None:
+        super().__init__()
+        self.store, self.prefix, self._problems = store, keys.given, problems
+        self._hint = Hint(keys.given)
+
+    def refresh(self, now: float) -> None:
+        """Look again, if something moved (``now``: monotonic seconds). What does not read is told as a problem."""
+        if not self._hint.due(self.store, now):
+            return
+        names = set(self.store.backend.names(self.prefix))
+        for key in sorted(self.prefix + name for name in names):
+            if key not in self:
+                self._read(key)
+        for key in [key for key in self._problems if key.startswith(self.prefix)]:
+            if key[len(self.prefix) :] not in names:
+                del self._problems[key]
+
+    def _read(self, key: str) -> None:
+        try:
+            there = self.store.backend.read(key)
+            if there is None:
+                return
+            body = decode(there.data, key)
+            point = {str(name): from_json(value) for name, value in body["point"].items()}
+            if type(body["score"]) not in (int, float):
+                raise TypeError("the score is no number")
+            self[key] = (point, float(body["score"]))
+            self._problems.pop(key, None)
+        except RecordError as wrong:
+            self._problems[key] = str(wrong)
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as wrong:
+            self._problems[key] = f"{key} is not an attached result ({wrong!r:.120})"

@@ -1,0 +1,161 @@
+"""Which names there are, for the price of what is new: which folders to list again, and which not.
+
+A block whose 256 names are all known is never listed again. On a folder a directory's mtime is the hint; it
+is trusted once the directory was listed at least 2 s after that mtime was first seen, and for 60 s at most
+(coarse or late stamps only make a view older). A backend without hints is listed from the lowest gap on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from dibs.record import Closed
+from dibs.store import BLOCK, Store, StudyKeys
+
+__all__ = ["Hint", "Names"]
+
+SETTLED_S = 2.0  # a stamp may be as coarse as this (exFAT, HFS+, old NFS servers)
+TRUST_S = 60.0
+UNSETTLED_S = 0.1  # how often to look again while a change within the stamp's tick could hide
+
+
+class Hint:
+    """Whether a folder has to be looked into again; all times are this machine's monotonic seconds."""
+
+    __slots__ = ("_listed", "_seen", "_stamp", "prefix")
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self._stamp: str | None = None
+        self._seen = self._listed = float("-inf")
+
+    def due(self, store: Store, now: float) -> bool:
+        """True if the folder may have changed since it was last looked into; whoever is told so looks now."""
+        stamp = store.backend.stamp(self.prefix)
+        if stamp is None or stamp != self._stamp:
+            self._stamp, self._seen = stamp, now
+        elif not stamp or now - self._listed < (TRUST_S if self._listed - self._seen >= SETTLED_S else UNSETTLED_S):
+            return False  # there is no such folder, and its coming into being changes the stamp
+        self._listed = now
+        return True
+
+
+class Names:
+    """The attempts of a study by name alone: ``trial/`` and ``again/`` of one study."""
+
+    def __init__(self, store: Store, keys: StudyKeys) -> None:
+        self.store, self.keys = store, keys
+        self._known: set[int] = set()  # trials beyond the bitmap
+        self._bitmap = bytearray(BLOCK)
+        self._low = 0
+        self._tops = {kind: Hint(keys.base + kind + "/") for kind in ("trial", "again")}
+        self._blocks: dict[str, dict[int, Hint]] = {"trial": {}, "again": {}}
+        self._seen: dict[str, dict[int, set[str]]] = {"trial": {}, "again": {}}  # names told, by block
+        self._told: dict[str, set[str]] = {"trial": set(), "again": set()}  # blocks told
+        self.moved: set[int] = set()  # blocks under trial/ whose records may have been rewritten
+
+    # which trials are taken
+
+    def __contains__(self, n: int) -> bool:
+        return (n < len(self._bitmap) and self._bitmap[n] != 0) or n in self._known
+
+    def add(self, n: int) -> None:
+        """This trial's name is taken."""
+        if n >= len(self._bitmap):
+            if n >= 2 * len(self._bitmap) + (1 << 20):
+                self._known.add(n)
+                return
+            self._bitmap.extend(bytes(max(n + 1 - len(self._bitmap), len(self._bitmap) // 2)))
+        self._bitmap[n] = 1
+
+    def add_many(self, records: Sequence[Closed]) -> None:
+        """The names of a roll."""
+        top = max((record.n for record in records), default=-1)
+        if top >= len(self._bitmap):
+            self.add(top)
+        if top < len(self._bitmap):
+            bitmap = self._bitmap
+            for record in records:
+                bitmap[record.n] = 1
+        else:
+            for record in records:
+                self.add(record.n)
+
+    def discard(self, n: int) -> None:
+        """This trial's name was removed by hand, or lost in a power cut."""
+        if n < len(self._bitmap):
+            self._bitmap[n] = 0
+            self._low = min(self._low, n)
+        self._known.discard(n)
+        block = n // BLOCK
+        self._seen["trial"].pop(block, None)
+        self._blocks["trial"][block] = Hint(self.keys.block("trial", block))
+
+    @property
+    def low(self) -> int:
+        """The lowest index that is not known to be taken."""
+        found = self._bitmap.find(0, self._low)
+        self._low = found if found >= 0 else len(self._bitmap)
+        return self._low
+
+    def full(self, block: int) -> bool:
+        """Whether all 256 names of a block are known."""
+        start = block * BLOCK
+        return self._bitmap.count(1, start, start + BLOCK) == BLOCK
+
+    # what is new
+
+    def new(self, now: float) -> Iterator[tuple[int, int]]:
+        """(n, attempt) of names not told before; lists only what its hint says may have changed."""
+        self.moved = set()
+        if self.store.backend.stamp(self.keys.base) is None:
+            yield from self._from_listing()
+            return
+        for kind in ("trial", "again"):
+            if self._tops[kind].due(self.store, now):
+                for name in sorted(set(self.store.backend.names(self._tops[kind].prefix)) - self._told[kind]):
+                    self._told[kind].add(name)
+                    if len(name) >= 6 and name.isdigit():
+                        block = int(name)
+                        if kind == "again" or not self.full(block):
+                            self._blocks[kind].setdefault(block, Hint(self.keys.block(kind, block)))
+            for block, hint in list(self._blocks[kind].items()):
+                if not hint.due(self.store, now):
+                    continue
+                if kind == "trial":
+                    self.moved.add(block)
+                if kind == "trial" and self.full(block):
+                    self._seen[kind].pop(block, None)
+                    continue
+                yield from self._fresh(kind, block, hint)
+
+    def watch(self, block: int) -> None:
+        """Keep looking at this block's stamp: it has records that are still open."""
+        self._blocks["trial"].setdefault(block, Hint(self.keys.block("trial", block)))
+
+    def settle(self, block: int) -> None:
+        """Nothing is open in this block: if it is full it need never be looked at again."""
+        if self.full(block):
+            self._blocks["trial"].pop(block, None)
+            self._seen["trial"].pop(block, None)
+
+    def _fresh(self, kind: str, block: int, hint: Hint) -> Iterator[tuple[int, int]]:
+        seen = self._seen[kind].setdefault(block, set())
+        for name in sorted(set(self.store.backend.names(hint.prefix)) - seen):
+            seen.add(name)
+            found = self.keys.parse(name)
+            if found is not None and found[0] // BLOCK == block and (found[1] > 0) == (kind == "again"):
+                yield found
+
+    def _from_listing(self) -> Iterator[tuple[int, int]]:
+        """No hints: one listing from the lowest block with a missing name, and one of ``again/``."""
+        block = self.low // BLOCK
+        after = self.keys.attempt(block * BLOCK, 0)[:-6] if block else ""
+        for kind, start in (("trial", after), ("again", "")):
+            prefix = self.keys.base + kind + "/"
+            for entry in self.store.backend.list(prefix, start):
+                found = self.keys.parse(entry.key)
+                if found is not None and (found[1] > 0) == (kind == "again"):
+                    if kind == "trial":
+                        self.moved.add(found[0] // BLOCK)
+                    yield found

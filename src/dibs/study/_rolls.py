@@ -1,0 +1,134 @@
+"""Rolls: caches of closed attempts, each created by a claim and never rewritten. Nothing depends on them.
+
+Whoever finds enough closed records that no roll holds publishes the next sequence number; 32 of level 0 are
+joined into one of level 1. A lost race, an overlap, a gap or a torn roll is harmless: originals are never
+deleted. A copy in a roll is the record, even if somebody removed the file.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+from dibs.errors import RecordError, StoreError
+from dibs.record import Closed, TrialRecord, decode, decode_roll, decode_who
+from dibs.store import Store, StudyKeys
+
+__all__ = ["Rolls", "whole"]
+
+log = logging.getLogger("dibs")
+T = 64  # closed records that make a roll worth its name
+MOST = 256  # in one roll
+JOIN = 32  # rolls of level 0 in one of level 1
+
+
+class Rolls:
+    """The rolls of one study as one reader goes through them, and the one writer's side of them."""
+
+    def __init__(self, store: Store, keys: StudyKeys, problems: dict[str, str]) -> None:
+        self.store, self.keys, self._problems = store, keys, problems
+        self._next = 0  # the first level-0 sequence number nobody was seen to have
+        self._joined: set[int] = set()  # level-1 numbers known to be there
+        self._began = False
+        self.threshold = T + int.from_bytes(store.machine.entropy(2), "big") % T
+        self.unrolled: dict[tuple[int, int], bytes] = {}  # closed, in no roll seen: published by somebody some day
+
+    def new(self) -> Iterator[list[Closed]]:
+        """The records of every roll not told before. A fresh reader lists ``roll/`` once, so a gap hides nothing."""
+        if not self._began:
+            self._began = True
+            yield from self._all()
+        while True:
+            records = self._read(0, self._next)
+            if records is None:
+                return
+            self._next += 1
+            yield records
+
+    def note(self, at: tuple[int, int], data: bytes) -> None:
+        """A closed record was read from its own file: no roll that was seen holds it."""
+        self.unrolled[at] = data
+
+    def publish(self, me: str | None) -> bool:
+        """Write the next roll if enough is unrolled; True if one was written. Never raises: it is only a cache."""
+        if len(self.unrolled) < self.threshold:
+            return False
+        try:
+            return self._publish(me)
+        except StoreError as wrong:
+            log.debug("no roll of study %s: %s", self.keys.name, wrong)
+            return False
+
+    def _publish(self, me: str | None) -> bool:
+        chosen = sorted(self.unrolled)[:MOST]
+        records = {f"{n}-{attempt}": decode(self.unrolled[n, attempt], "") for n, attempt in chosen}
+        seq = self._next
+        body = {**self.store.head("roll", me), "study": self.keys.name, "records": records}
+        if self.store.settler.claim(self.keys.roll(0, seq), body) is None:
+            return False  # somebody was faster; the next refresh reads theirs
+        self._next = seq + 1
+        for at in chosen:
+            del self.unrolled[at]
+        self._join(seq // JOIN - 1 if (seq + 1) % JOIN else seq // JOIN, me)
+        return True
+
+    def _join(self, k: int, me: str | None) -> None:
+        """Concatenate 32 rolls into one of level 1, if nobody has; what does not read is left out."""
+        if k < 0 or k in self._joined:
+            return
+        self._joined.add(k)
+        key = self.keys.roll(1, k)
+        if self.store.backend.version(key) is not None:
+            return
+        records: dict[str, Any] = {}
+        for seq in range(k * JOIN, (k + 1) * JOIN):
+            there = self.store.backend.read(self.keys.roll(0, seq))
+            if there is None:
+                continue
+            try:
+                decode_roll(there.data, key, self.keys.name)
+                records.update(decode(there.data, key)["records"])
+            except RecordError:
+                continue
+        body = {**self.store.head("roll", me), "study": self.keys.name, "records": records}
+        self.store.settler.claim(key, body)
+
+    def _all(self) -> Iterator[list[Closed]]:
+        for k in self._numbers(1):
+            records = self._read(1, k)
+            if records:
+                self._joined.add(k)
+                yield records
+        numbers = self._numbers(0)
+        for seq in numbers:
+            if seq // JOIN not in self._joined:
+                yield self._read(0, seq) or []
+        self._next = max(numbers, default=max(self._joined, default=-1) * JOIN + JOIN - 1) + 1
+
+    def _numbers(self, level: int) -> list[int]:
+        stems = (name.removesuffix(".json") for name in self.store.backend.names(self.keys.rolls(level)))
+        return sorted(int(stem) for stem in stems if stem.isdigit() and len(stem) >= 8)
+
+    def _read(self, level: int, seq: int) -> list[Closed] | None:
+        """The roll's records, [] if it does not read (it is skipped, and told), None if there is none."""
+        key = self.keys.roll(level, seq)
+        there = self.store.backend.read(key)
+        if there is None:
+            return None
+        try:
+            records = decode_roll(there.data, key, self.keys.name)
+        except RecordError as wrong:
+            self._problems[key] = f"{wrong} (a roll is only a cache: nothing is lost)"
+            return []
+        return records
+
+
+def whole(closed: Closed, study: str) -> TrialRecord:
+    """A roll's record as the record it is a copy of (without nonce, blob and files)."""
+    return TrialRecord(
+        v=1, kind="trial", study=study, n=closed.n, attempt=closed.attempt, state=closed.state, nonce="",
+        point=closed.point, goal=closed.goal, of=closed.of, seed=closed.seed, score=closed.score, step=closed.step,
+        reason=closed.reason, again=closed.again, wish=closed.wish, contract=closed.contract, took_s=closed.took_s,
+        started_at=closed.started_at, who=decode_who(bytes(closed.who)),
+    )  # fmt: skip

@@ -1,0 +1,194 @@
+"""Settled trials as columns: what a reader keeps of a hundred thousand of them. Pure.
+
+Most trials are settled by their attempt 0 and never change again. For those a few bytes in numpy columns
+indexed by n, and the point, are kept; anything else (rescued, open, retried) lives elsewhere as ``Seen``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dibs.record import STATES, Closed, TrialRecord, Who, decode_who
+from dibs.search import Goal, History
+
+__all__ = ["FAR", "Table", "is_plain"]
+
+FAR = 1 << 20  # an index this far beyond the count is no column's business
+_CODE = {state: code for code, state in enumerate(STATES, start=1)}  # 0 = nothing there
+_DONE = _CODE["done"]
+
+
+def is_plain(record: TrialRecord | Closed) -> bool:
+    """Whether this attempt settles its trial all by itself: attempt 0, done, pruned, or failed for good."""
+    return record.attempt == 0 and (
+        record.state == "done" or record.state == "pruned" or (record.state == "failed" and not record.again)
+    )
+
+
+class _Points(Sequence[Any]):
+    """The points of some rows, looked up when asked for: a history of 100,000 costs its columns only."""
+
+    __slots__ = ("_ns", "_points")
+
+    def __init__(self, points: list[dict[str, Any] | None], ns: NDArray[np.int64]) -> None:
+        self._points, self._ns = points, ns
+
+    def __len__(self) -> int:
+        return len(self._ns)
+
+    def __getitem__(self, at: Any) -> Any:
+        return _Points(self._points, self._ns[at]) if isinstance(at, slice) else self._points[self._ns[at]]
+
+    def __iter__(self) -> Iterator[Any]:
+        points = self._points
+        return (points[n] for n in self._ns.tolist())
+
+
+class Table:
+    """Grows in place; ``add`` overwrites nothing, ``drop`` forgets one row."""
+
+    def __init__(self) -> None:
+        self._state = np.zeros(256, np.int8)
+        self._score = np.full(256, np.nan)
+        self._step = np.full(256, -1, np.int64)
+        self._seed = np.zeros(256, np.int64)
+        self._of = np.zeros(256, np.int64)
+        self._took = np.full(256, np.nan)
+        self._points: list[dict[str, Any] | None] = [None] * 256
+        self._who: list[Any] = [None] * 256
+        self._started: list[str | None] = [None] * 256
+        self._rare: dict[int, dict[str, Any]] = {}  # n -> reason, wish, contract where there is one
+        self._whos: dict[bytes | Who, Who] = {}
+        self.goals: set[Goal] = set()  # what the rows say; one, unless something is wrong
+        self._top = 0  # no row at or above
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __contains__(self, n: int) -> bool:
+        return 0 <= n < self._top and self._state[n] != 0
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(np.flatnonzero(self._state[: self._top]).tolist())
+
+    def fits(self, n: int) -> bool:
+        """Whether n is near enough to what is there to be worth a row."""
+        return 0 <= n < FAR + 4 * self._count
+
+    def add_many(self, records: Sequence[Closed]) -> Sequence[Closed]:
+        """Rows of a roll, all plain, each index once; returns those that were not here yet."""
+        if not records:
+            return records
+        ns = np.array([record.n for record in records], np.int64)
+        self._grow(int(ns.max()) + 1)
+        if self._state[ns].any():
+            records = [record for record in records if self._state[record.n] == 0]
+            ns = np.array([record.n for record in records], np.int64)
+        self._state[ns] = [_CODE[record.state] for record in records]
+        self._score[ns] = np.array([record.score for record in records], np.float64)  # None becomes nan
+        self._step[ns] = [-1 if record.step is None else record.step for record in records]
+        self._seed[ns] = [record.seed for record in records]
+        self._of[ns] = [record.of for record in records]
+        self._took[ns] = np.array([record.took_s for record in records], np.float64)
+        self._count += len(records)
+        self.goals |= {record.goal for record in records if record.goal}
+        points, whos, started, known = self._points, self._who, self._started, self._whos
+        for record in records:
+            n = record.n
+            points[n] = record.point
+            started[n] = record.started_at
+            raw = bytes(record.who)
+            who = known.get(raw)
+            if who is None:
+                who = known[raw] = self._one(decode_who(raw))
+            whos[n] = who
+            if record.reason or record.wish or record.contract:
+                self._keep_rare(record)
+        return records
+
+    def add(self, record: TrialRecord) -> None:
+        """One row, plain, not here yet."""
+        n = record.n
+        self._grow(n + 1)
+        self._state[n] = _CODE[record.state]
+        self._score[n] = np.nan if record.score is None else record.score
+        self._step[n] = -1 if record.step is None else record.step
+        self._seed[n], self._of[n] = record.seed, record.of
+        self._took[n] = np.nan if record.took_s is None else record.took_s
+        self._points[n], self._started[n], self._who[n] = record.point, record.started_at, self._one(record.who)
+        if record.goal:
+            self.goals.add(record.goal)
+        self._count += 1
+        if record.reason or record.wish or record.contract:
+            self._keep_rare(record)
+
+    def drop(self, n: int) -> None:
+        """Forget a row."""
+        self._state[n] = 0
+        self._score[n] = np.nan
+        self._who[n] = self._started[n] = None  # the point stays: a history may still share it
+        self._rare.pop(n, None)
+        self._count -= 1
+
+    def record(self, n: int, study: str) -> TrialRecord:
+        """The row as a record (without nonce, blob and files: those are read again where they are needed)."""
+        rare = self._rare.get(n, {})
+        score, took, step = float(self._score[n]), float(self._took[n]), int(self._step[n])
+        return TrialRecord(
+            v=1, kind="trial", study=study, n=n, attempt=0, state=STATES[self._state[n] - 1], nonce="",
+            point=self._points[n] or {}, goal=min(self.goals, default=None), of=int(self._of[n]), seed=int(self._seed[n]),
+            score=None if score != score else score, step=None if step < 0 else step,
+            took_s=None if took != took else took, started_at=self._started[n], who=self._who[n] or Who(),
+            reason=rare.get("reason"), wish=rare.get("wish"), contract=rare.get("contract"),
+        )  # fmt: skip
+
+    def counts(self) -> dict[str, int]:
+        """How many rows are in each state."""
+        found = np.bincount(self._state[: self._top], minlength=len(STATES) + 1)
+        return {state: int(found[code]) for state, code in _CODE.items() if found[code]}
+
+    def history(self, *, done_only: bool) -> History:
+        """The rows as a history, by index: columns are copied, points shared."""
+        state = self._state[: self._top]
+        ns = np.flatnonzero(state == _DONE if done_only else state)
+        return History.columns(ns, self._score[ns], state[ns] - 1, self._step[ns], _Points(self._points, ns))
+
+    def ranked(self, sign: float, k: int) -> list[int]:
+        """The k rows with the best done scores, best first, ties by index."""
+        ns = np.flatnonzero(self._state[: self._top] == _DONE)
+        order = np.lexsort((ns, sign * self._score[ns]))
+        return [int(n) for n in ns[order[:k]]]
+
+    def whos(self) -> set[Who]:
+        """Everybody who closed one of the rows."""
+        return set(self._whos.values())
+
+    def _one(self, who: Who) -> Who:
+        return self._whos.setdefault(who, who)
+
+    def _keep_rare(self, record: TrialRecord | Closed) -> None:
+        self._rare[record.n] = {"reason": record.reason, "wish": record.wish, "contract": record.contract}
+
+    def _grow(self, top: int) -> None:
+        self._top = max(self._top, top)
+        size = len(self._state)
+        if top <= size:
+            return
+        more = max(top, size + size // 2) - size
+        for name, fill in (
+            ("_state", 0),
+            ("_score", np.nan),
+            ("_step", -1),
+            ("_seed", 0),
+            ("_of", 0),
+            ("_took", np.nan),
+        ):
+            column: NDArray[Any] = getattr(self, name)
+            setattr(self, name, np.concatenate([column, np.full(more, fill, column.dtype)]))
+        for rows in (self._points, self._who, self._started):
+            rows.extend([None] * more)
