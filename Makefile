@@ -22,6 +22,7 @@ help:  ## this list
 run: .venv/ready-run  ## search a spam filter for real SMS messages: 60 trials, 4 worker processes, store in ./studies
 	@$(BIN)/python -m dibs run examples/sms_spam/search.py --store "$(STORE)" --study "$(STUDY)" \
 	  --trials $(TRIALS) --workers $(WORKERS)
+	@echo "here     make run is the same command (make run TRIALS=120 for more); dibs is $(BIN)/dibs"
 
 test: .venv/ready-dev  ## all tests, executed docs included: no root, no system package, under four minutes
 	@$(BIN)/python -m pytest -n 2 -q $(PYTEST_ARGS)

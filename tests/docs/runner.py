@@ -119,7 +119,7 @@ class Page:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=100,
+            timeout=200,
         )
         assert done.returncode == 0, f"$ {command}\nended with {done.returncode}:\n{done.stdout}"
         if expected.strip():

@@ -23,6 +23,7 @@ def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+@pytest.mark.timeout(300)  # a page is a session of many commands, some of which train models
 @pytest.mark.parametrize("path", PAGES, ids=name)
 def test_page(path: Path, tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
