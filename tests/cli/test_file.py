@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +21,6 @@ space = dibs.Space(x=dibs.Float(0, 1))
 def objective(trial):
     return trial["x"]
 """
-
-
-@pytest.fixture(autouse=True)
-def as_before() -> Iterator[None]:
-    """Loading changes the process: put it back."""
-    path, modules = list(sys.path), set(sys.modules)
-    yield
-    sys.path[:] = path
-    for name in set(sys.modules) - modules:
-        del sys.modules[name]
 
 
 @pytest.fixture

@@ -5,12 +5,13 @@ A user's mistake never shows a traceback, unless ``DIBS_DEBUG`` is set.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import click
@@ -19,10 +20,12 @@ from dibs.errors import DibsError
 
 from ._text import out
 
-__all__ = ["BUG", "PIPE", "guarded", "log_to", "set_level"]
+__all__ = ["BUG", "NO_ROOM", "PIPE", "guarded", "log_to", "set_level"]
 
 BUG = 70  # EX_SOFTWARE of sysexits.h
+NO_ROOM = 74  # EX_IOERR: stdout takes no more
 PIPE = 141  # 128 + SIGPIPE: the reader of our output went away
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 log = logging.getLogger("dibs")
 
 
@@ -49,12 +52,22 @@ def guarded(call: Callable[[], Any]) -> int:
         out(f"dibs: {wrong}", err=True)
         return wrong.exit_code
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the flush at exit is quiet too
+        _mute()
         return PIPE
-    except Exception:
+    except Exception as wrong:
+        if isinstance(wrong, OSError) and wrong.errno in _FULL:
+            _mute()
+            out(f"dibs: the answer cannot be written: {wrong.strerror}", err=True)
+            return NO_ROOM
         out(traceback.format_exc(), err=True)
         out("dibs: this is a bug in dibs, not in what you typed: please report it with the lines above", err=True)
         return BUG
+
+
+def _mute() -> None:
+    """What is left in stdout's buffer goes nowhere, so that the flush at exit is quiet too."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _debug() -> None:

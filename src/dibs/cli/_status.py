@@ -66,7 +66,7 @@ def _say_store(status: StoreStatus) -> None:
         return
     rows = [
         (
-            line.study,
+            safe(line.study, 60),
             line.goal or "?",
             f"{line.counts['done'] + line.counts['pruned'] + line.counts['failed']}/{line.of}",
             line.counts["running"],

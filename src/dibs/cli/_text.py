@@ -29,9 +29,10 @@ def escaped(text: str, keep: str = "") -> str:
     )
 
 
-def safe(value: Any) -> str:
-    """One field: everything on one line, nothing that a terminal would obey."""
-    return escaped(str(value))
+def safe(value: Any, most: int | None = None) -> str:
+    """One field: everything on one line, nothing that a terminal would obey, cut to ``most`` characters."""
+    text = escaped(str(value))
+    return text if most is None or len(text) <= most else text[: most - 3] + "..."
 
 
 def out(text: str = "", *, err: bool = False) -> None:
