@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from functools import lru_cache
 from typing import Any
 
 __all__ = ["chance", "digest", "dumps", "from_json", "plain", "to_json"]
@@ -78,10 +79,23 @@ def from_json(obj: Any, depth: int = 0) -> Any:
     return obj
 
 
+def _text(part: Any) -> str:
+    """One part of a key as canonical JSON; names come again and again."""
+    return _quoted(part) if type(part) is str else dumps(part).decode()
+
+
+@lru_cache(maxsize=4096)
+def _quoted(name: str) -> str:
+    return dumps(name).decode()
+
+
 def chance(words: int, *key: Any) -> list[float]:
     """``words`` numbers in [0, 1), a pure function of ``key`` (version, seed, n, purpose).
 
     Each is the top 53 bits of an 8-byte big-endian word of SHAKE-256 over the canonical key.
     """
-    stream = hashlib.shake_256(dumps(list(key))).digest(8 * words)
+    text = ",".join([str(part) if type(part) is int else _text(part) for part in key])
+    stream = hashlib.shake_256(f"[{text}]".encode()).digest(8 * words)
+    if words == 1:
+        return [(int.from_bytes(stream, "big") >> 11) * 2.0**-53]
     return [(int.from_bytes(stream[i : i + 8], "big") >> 11) * 2.0**-53 for i in range(0, 8 * words, 8)]

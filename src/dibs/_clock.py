@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Protocol
 
 __all__ = ["Clock", "SystemClock", "iso"]
@@ -44,5 +45,10 @@ class SystemClock:
 
 def iso(wall: float) -> str:
     """ISO 8601 in UTC with milliseconds: ``2026-11-29T12:00:00.123Z``."""
-    stamp = datetime.fromtimestamp(wall, UTC)
-    return f"{stamp:%Y-%m-%dT%H:%M:%S}.{stamp.microsecond // 1000:03d}Z"
+    millis = int(wall * 1000)
+    return f"{_second(millis // 1000)}.{millis % 1000:03d}Z"
+
+
+@lru_cache(maxsize=4)
+def _second(seconds: int) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}"
