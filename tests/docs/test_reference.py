@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,13 @@ import pytest
 import dibs
 import dibs.errors
 import dibs.study
+from dibs.cli._root import VERBS
 
-REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
+ROOT = Path(__file__).parents[2]
+REFERENCE = ROOT / "docs" / "reference"
+
+# verbs that messages in the code name as a remedy although they are not there yet; may only get fewer
+PROMISED = {"check", "doctor"}
 
 
 def rows(page: str) -> list[list[str]]:
@@ -47,3 +53,15 @@ def test_environment_page_names_every_variable() -> None:
     source = Path(dibs.__file__).parent.rglob("*.py")
     used = {name for path in source for name in re.findall(r"[\"'](DIBS_[A-Z_]+)[\"']", path.read_text("utf-8"))}
     assert {name for name in used if f"`{name}`" not in page} == set()
+
+
+def named_verbs(paths: Iterable[Path]) -> set[str]:
+    """Every verb that a text tells somebody to type."""
+    return {verb for path in paths for verb in re.findall(r"`dibs ([a-z]+)\b", path.read_text(encoding="utf-8"))}
+
+
+def test_every_verb_that_is_named_exists() -> None:
+    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")]
+    pages = [page for page in pages if "design" not in page.parts]
+    assert named_verbs(pages) - VERBS.keys() == set()
+    assert named_verbs((ROOT / "src").rglob("*.py")) - VERBS.keys() == PROMISED
