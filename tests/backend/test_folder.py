@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -46,3 +47,27 @@ class MkdirMachine(FolderMachine):
 TestLinkMachine = FolderMachine.TestCase
 TestMkdirMachine = MkdirMachine.TestCase
 TestLinkMachine.settings = TestMkdirMachine.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+
+
+def test_folders_wholly_before_the_offset_are_not_looked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = FolderBackend(tmp_path)
+    for n in range(10):
+        for key in (f"t/{n:06d}/0.json", f"t/{n:06d}/1.json"):
+            backend.create(key, backend.stage(b""))
+    looked_into = []
+    scan = os.scandir
+
+    def scandir(path: str) -> object:
+        looked_into.append(os.path.relpath(path, tmp_path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert [entry.key for entry in backend.list("t/", "t/000008/0.json")] == [
+        "t/000008/1.json",
+        "t/000009/0.json",
+        "t/000009/1.json",
+    ]
+    assert looked_into == ["t", "t/000008", "t/000009"]
+    del looked_into[:]
+    assert list(backend.list("t/000001/", "t/000005/")) == []
+    assert looked_into == []

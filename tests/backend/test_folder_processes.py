@@ -160,6 +160,31 @@ def test_only_durable_writes_are_synced_and_new_folders_with_them(
     draft = backend.stage(b"4", durable=True)
     assert backend.replace("a/c/y", draft, None) is WON
     assert synced == [draft.temp, "a/c"]
+    assert backend.delete("a/c/y")
+    (tmp_path / "a" / "c").rmdir()
+    del synced[:]
+    draft = backend.stage(b"5", durable=True)
+    assert backend.create("a/c/y", draft) is WON
+    assert synced == [draft.temp, "a/c", "a"], "a folder that was made anew is synced anew"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_childs_temporaries_carry_its_own_pid(tmp_path: Path) -> None:
+    backend = FolderBackend(tmp_path)
+    backend.stage(b"")
+    backend.now()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        try:
+            backend.stage(b"")
+            backend.now()
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    by_pid = sorted(entry.key.split("-")[-2] for entry in backend.list("tmp/"))
+    assert by_pid == sorted([str(os.getpid())] * 2 + [str(child)] * 2)
 
 
 def test_the_package_starts_light() -> None:
