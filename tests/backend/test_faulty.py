@@ -120,6 +120,8 @@ def test_errors_and_conflicts() -> None:
         lambda: backend.stream("a/x"),
         lambda: backend.list("a/"),
         lambda: backend.folders(""),
+        lambda: backend.names(""),
+        lambda: backend.version("a/x"),
     ):
         with pytest.raises(StoreError, match="made-up"):
             verb()
@@ -135,7 +137,10 @@ def test_a_stale_listing_is_an_earlier_one() -> None:
     assert backend.create("a/x", backend.stage(b"1")) is WON
     assert list(backend.list("a/")) == []
     assert [entry.key for entry in backend.list("")] == ["a/x"]
-    assert backend.faults == {"stale_list": 1}
+    assert backend.names("") == backend.names("") == ["a"]
+    assert backend.create("b/x", backend.stage(b"1")) is WON
+    assert backend.names("") == ["a"]
+    assert backend.faults == {"stale_list": 3}
 
 
 def test_the_same_seed_makes_the_same_faults() -> None:

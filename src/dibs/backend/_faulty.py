@@ -20,7 +20,7 @@ __all__ = ["Chance", "FaultyBackend"]
 
 T = TypeVar("T")
 
-_REMEMBERED = 8  # old listings per prefix
+_REMEMBERED = 8  # earlier answers per question
 
 
 class Chance(Protocol):
@@ -39,8 +39,8 @@ class FaultyBackend(WrapperBackend):
       ``lost_answer``   it happens, and UNSURE is all that is said
       ``late``          UNSURE; it happens when ``land`` or ``land_all`` is called, or at a later verb (``landing``)
       ``conflict``      LOST without anything stored, with a conditional backend (S3's 409)
-    stage: ``stage_error``, a full disk. read, stream, list, folders: ``read_error``.
-    list: ``stale_list``, an earlier answer to the same question.
+    stage: ``stage_error``, a full disk. read, version, stream, list, names, folders: ``read_error``.
+    list, names: ``stale_list``, an earlier answer to the same question.
 
     ``faults`` counts what was done, ``waiting`` the late writes that have not landed. A backend that is pickled
     takes no late writes along.
@@ -77,11 +77,11 @@ class FaultyBackend(WrapperBackend):
     def _start(self) -> None:
         self.faults: Counter[str] = Counter()
         self._late: builtins.list[Callable[[], object]] = []
-        self._listings: dict[tuple[str, str, bool], deque[builtins.list[Entry]]] = {}
+        self._answers: dict[tuple[object, ...], deque[builtins.list[Any]]] = {}
         self._lock = threading.RLock()
 
     def __getstate__(self) -> dict[str, Any]:
-        mine = ("faults", "_late", "_listings", "_lock")
+        mine = ("faults", "_late", "_answers", "_lock")
         return {name: value for name, value in self.__dict__.items() if name not in mine}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -164,17 +164,34 @@ class FaultyBackend(WrapperBackend):
         self._may_fail("list", prefix)
         return super().folders(prefix)
 
+    def version(self, key: str) -> str | None:
+        self._may_fail("read", key)
+        return super().version(key)
+
     def list(self, prefix: str, after: str = "", *, details: bool = False) -> Iterator[Entry]:
         self._may_fail("list", prefix)
+        look = super().list
         if self.chances["stale_list"] <= 0.0:
-            return super().list(prefix, after, details=details)
+            return look(prefix, after, details=details)  # as lazy as the inner one
+        return iter(
+            self._perhaps_old(("list", prefix, after, details), lambda: [*look(prefix, after, details=details)])
+        )
+
+    def names(self, prefix: str) -> builtins.list[str]:
+        self._may_fail("list", prefix)
+        look = super().names
+        return [*self._perhaps_old(("names", prefix), lambda: look(prefix))]
+
+    def _perhaps_old(self, question: tuple[object, ...], look: Callable[[], builtins.list[T]]) -> builtins.list[T]:
+        """The answer, or an earlier one to the same question."""
+        if self.chances["stale_list"] <= 0.0:
+            return look()
         with self._lock:
-            old = self._listings.setdefault((prefix, after, details), deque(maxlen=_REMEMBERED))
+            old: deque[builtins.list[T]] = self._answers.setdefault(question, deque(maxlen=_REMEMBERED))
             if old and self._hit("stale_list"):
-                return iter(old[int(self._rng.random() * len(old))])
-            seen = builtins.list(super().list(prefix, after, details=details))
-            old.append(seen)
-            return iter(seen)
+                return old[int(self._rng.random() * len(old))]
+            old.append(look())
+            return old[-1]
 
     def _may_fail(self, verb: str, key: str) -> None:
         if self._hit("read_error"):

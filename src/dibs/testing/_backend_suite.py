@@ -284,6 +284,32 @@ class BackendSuite(BackendRaces):
         backend.delete("a0/x.json")
         assert backend.folders("") == ["a", "a-b", "a.b"], "a folder without a key is none"
 
+    def test_names_are_the_next_segments_of_keys_and_folders(self, backend: Backend) -> None:
+        assert backend.names("a/") == []
+        for key in KEYS:
+            put(backend, key)
+        assert sorted(backend.names("a/")) == ["0.json", "b", "b-c", "b0"]
+        assert sorted(backend.names("a/b/")) == ["%c3%a9.json", "0.json", "00000001-0.json", "00000001-1.json"]
+        assert backend.names("nothing/") == backend.names("a.json/") == []
+
+    def test_a_version_is_that_of_a_read(self, backend: Backend) -> None:
+        assert backend.version("a/x") is None
+        put(backend, "a/x", b"1")
+        assert backend.version("a/x") == held_at(backend, "a/x").version
+        assert rewrite(backend, "a/x", b"2") is WON
+        assert backend.version("a/x") == held_at(backend, "a/x").version
+        assert backend.version("a/x/y") is None
+
+    def test_a_stamp_is_a_hint_or_nothing(self, backend: Backend) -> None:
+        missing = backend.stamp("a/")
+        put(backend, "a/x")
+        stamp = backend.stamp("a/")
+        if missing is None:
+            assert stamp is None
+        else:
+            assert missing == "" != stamp, "a folder that comes into being is seen at once"
+            assert backend.stamp("a/") == stamp, "looking moves nothing"
+
     def test_a_listing_survives_what_happens_meanwhile(self, backend: Backend) -> None:
         for key in KEYS:
             put(backend, key)
