@@ -104,6 +104,14 @@ def test_a_wrong_dibs_toml_is_named(dibs: Call, tmp_path: Path, text: str, said:
     assert "Show what is happening" in dibs("status", "--help").stdout
 
 
+def test_a_value_that_cannot_be_meant_is_blamed_on_the_file(dibs: Call, search: Path, tmp_path: Path) -> None:
+    (tmp_path / "dibs.toml").write_text("time = '5x'\n")
+    said = dibs("run", str(search), "--store", "s", "--study", "x", "--trials", "1", code=2).stderr
+    assert said.startswith("dibs: dibs.toml: time: '5x' is not a duration")
+    said = dibs("run", str(search), "--time", "6x", code=2).stderr
+    assert said.startswith("dibs: Invalid value for '--time'")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -137,6 +138,13 @@ def test_no_result_is_code_5_with_the_counts_and_an_empty_stdout(dibs: Call, sea
     assert (done.stdout, "no done trial yet (no trials)" in done.stderr) == ("", True)
 
 
+def test_readers_and_steering_create_nothing(dibs: Call, tmp_path: Path) -> None:
+    for words in (("status",), ("best",), ("trials",), ("show", "0"), ("stop",), ("rescue",), ("enqueue", "x=1")):
+        said = dibs(*words, "--store", "nowhere", "--study", "x", code=3).stderr
+        assert "there is no store at" in said
+    assert list(tmp_path.iterdir()) == []
+
+
 def traces(folder: Path) -> dict[str, tuple[int, int, int]]:
     """What would show that somebody had been there."""
     stats = {str(path): path.stat() for path in [folder, *folder.rglob("*")]}
@@ -220,3 +228,8 @@ def test_an_answer_that_cannot_be_written_is_told(studied: Call, spawn: Callable
         child = spawn("best", "--store", "s", stdout=full)
         assert child.wait() == 74
     assert child.stderr.read() == "dibs: the answer cannot be written: No space left on device\n"
+
+
+def test_closed_streams_are_no_error(studied: Call, tmp_path: Path) -> None:
+    command = f"{sys.executable} -m dibs best --store s >&- 2>&-"
+    assert subprocess.run(["sh", "-c", command], cwd=tmp_path).returncode == 0

@@ -160,6 +160,13 @@ def test_a_run_whose_trials_all_fail_gives_up_and_shows_why(dibs: Call, search: 
     assert json.loads(dibs("status", *PLACE, "--json").stdout)["counts"]["failed"] == 9
 
 
+def test_an_objective_that_asks_for_another_space_is_told_where(dibs: Call, search: Path) -> None:
+    search.write_text(FAILING.replace("if trial.n % 2:", "if trial.suggest_float('x', 0, 2) < 3:"))
+    done = dibs("run", str(search), *PLACE, "--trials", "9", "--quiet", code=1)
+    assert "the first 3 trials all failed" in done.stderr
+    assert "SpaceError: x: asked for as Float(0.0, 2.0)" in done.stderr
+
+
 def test_held_by_somebody_else_is_code_6_and_says_by_whom(dibs: Call, search: Path) -> None:
     dibs("run", str(search), *PLACE, "--trials", "0", "--quiet")
     study = Study("s", "spam")

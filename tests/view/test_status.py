@@ -72,6 +72,8 @@ def test_last_beat_and_last_report_are_told_apart() -> None:
 def test_quiet_after_its_patience_and_only_by_the_stores_own_stamps() -> None:
     lab = Lab(stale_s=600)
     lab.begin(0)
+    lab.pass_s(2)
+    lab.report(0, [0.5])
     lab.pass_s(601)
     assert not study_status(lab.source()).running[0].quiet  # nothing newer was seen: it may be just now
     lab.begin(1)
@@ -148,7 +150,9 @@ def test_a_damaged_definition_does_not_hide_the_results(junk: bytes) -> None:
     lab = Lab()
     lab.trial(0, "done", [1.0])
     plant(lab.store, lab.study.view.keys.study, junk)
-    status = study_status(lab.source())
+    machine = FakeMachine(pid=5)
+    status = study_status(lab.source(machine))
+    assert machine.clock.slept == []  # a reader waits for nobody
     assert [problem.key for problem in status.problems] == ["study/spam/study.json"]
     assert status.best is not None
     assert (status.best.score, status.space) == (1.0, None)

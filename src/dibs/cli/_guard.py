@@ -31,9 +31,7 @@ log = logging.getLogger("dibs")
 
 def guarded(call: Callable[[], Any]) -> int:
     """Do it and return the exit code: what it returned if that is a number, else 0, or the error's."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 still gets its answer
+    _open_streams()
     try:
         with _logging():
             code = call()
@@ -62,6 +60,16 @@ def guarded(call: Callable[[], Any]) -> int:
         out(traceback.format_exc(), err=True)
         out("dibs: this is a bug in dibs, not in what you typed: please report it with the lines above", err=True)
         return BUG
+
+
+def _open_streams() -> None:
+    """A closed stream (``>&-``) takes everything, and a terminal without UTF-8 still gets its answer."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123 - for the process's life
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _mute() -> None:

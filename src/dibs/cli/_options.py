@@ -9,11 +9,12 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from dibs.errors import UsageError
 
 from ._guard import set_level
-from ._settings import settings
+from ._settings import NAME, settings
 
 __all__ = ["DURATION", "SPAN", "as_json", "command", "me_option", "needed", "store_option", "study_option", "verbose"]
 
@@ -60,7 +61,13 @@ class Verb(click.Command):
             if "work" in found:
                 os.environ.setdefault("DIBS_WORK", found["work"])
             ctx.default_map = found
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.BadParameter as wrong:
+            name = wrong.param.name if wrong.param is not None else None
+            if name and ctx.get_parameter_source(name) is ParameterSource.DEFAULT_MAP:
+                raise UsageError(f"{NAME}: {name}: {wrong.message}") from None
+            raise
 
 
 def command(name: str) -> Callable[[Callable[..., Any]], click.Command]:

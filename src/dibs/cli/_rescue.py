@@ -14,7 +14,7 @@ __all__ = ["verb"]
 @command("rescue")
 @store_option
 @study_option
-@click.option("--stale", type=SPAN, help="Call quiet what has not moved for so long.  [default: the study's, 1h]")
+@click.option("--stale", type=SPAN, help="Call quiet what has not moved for so long.  [default: the study's]")
 @me_option
 @verbose
 def verb(store: str | None, study: str | None, stale: float | None, me: str | None) -> int:

@@ -17,8 +17,8 @@ __all__ = ["verb"]
 def verb(store: str | None, study: str | None, me: str | None) -> int:
     """Let a stopped study go on.
 
-    It starts no worker: those that wait go on, and `dibs run` claims again. A search that was merely interrupted needs
-    no resume, only the same `dibs run` again.
+    It starts no worker: that is what `dibs run` does. A search that was merely interrupted needs no resume, only the
+    same `dibs run` again.
 
     \b
     Example:

@@ -36,7 +36,9 @@ __all__ = ["verb"]
 )
 @click.option("--goal", type=click.Choice(["min", "max"]), help="What is better.  [default: the file's goal]")
 @click.option("--sampler", metavar="NAME", help="sobol, random or grid.  [default: the file's, else sobol]")
-@click.option("--seed", type=click.IntRange(min=0), help="Makes the points the same again.  [default: drawn once]")
+@click.option(
+    "--seed", type=click.IntRange(min=0), metavar="S", help="Makes the points the same again.  [default: drawn once]"
+)
 @click.option("--time", type=SPAN, help="No new trials after so long, such as 2h.")
 @click.option("--retries", type=click.IntRange(min=0), default=0, metavar="K", help="Try a failed trial K times more.")
 @click.option("--max-failures", type=click.IntRange(min=0), default=3, show_default=True, metavar="K",
@@ -125,10 +127,9 @@ def _search(study: Study, found: SearchFile, trials: int, options: dict[str, Any
     except (KeyboardInterrupt, SystemExit):
         say_stopped(words)
         raise
-    except DibsError:
-        raise
     except Exception as wrong:
-        text = own_traceback(wrong, found.path)
+        ours = isinstance(wrong, DibsError) and not isinstance(wrong, UsageError)  # the store's trouble, say
+        text = None if ours else own_traceback(wrong, found.path)
         if text is None:
             raise
         raise DibsError(
