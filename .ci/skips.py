@@ -1,6 +1,7 @@
 """Fail on a skipped test that is not listed: ``skips.py JUNIT_XML ALLOWED``.
 
-A line of ALLOWED is ``tests.module::test_name: reason``; a line that no skip used is stale and fails as well.
+A line of ALLOWED is ``test_name: reason``: a test of a shared suite may be skipped for the parts it does not apply
+to, as long as it runs for some other. A line that no skip needs is stale, and fails as well.
 """
 
 from __future__ import annotations
@@ -10,31 +11,38 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 
-def skipped(report: Path) -> dict[str, str]:
-    """Ids of the skipped tests (expected failures are skips to pytest, and are not meant) with their reasons."""
-    found = {}
+def outcomes(report: Path) -> tuple[dict[str, str], set[str]]:
+    """The skipped tests with the reasons they gave, and the names of the tests that ran somewhere."""
+    skipped, ran = {}, set()
     for case in ET.parse(report).iter("testcase"):
+        name = case.get("name", "")
         skip = case.find("skipped")
-        if skip is not None and skip.get("type") != "pytest.xfail":
-            found[f"{case.get('classname')}::{case.get('name')}"] = skip.get("message", "")
-    return found
+        if skip is None:
+            ran.add(name)
+        elif skip.get("type") != "pytest.xfail":  # an expected failure did run
+            skipped[f"{case.get('classname')}::{name}"] = skip.get("message", "")
+    return skipped, ran
 
 
-def allowed(listing: Path) -> dict[str, str]:
-    """Ids with the reason why each may be skipped."""
-    lines = (line.strip() for line in listing.read_text(encoding="utf-8").splitlines())
-    pairs = (line.rpartition(": ") for line in lines if line and not line.startswith("#"))
-    return {test: reason for test, _, reason in pairs}
+def allowed(listing: Path) -> set[str]:
+    """The names of tests that may be skipped somewhere; each line says why."""
+    lines = (line.partition(":") for line in listing.read_text(encoding="utf-8").splitlines())
+    return {name for name, _, reason in lines if reason.strip() and not name.startswith("#")}
 
 
 def main(report: Path, listing: Path) -> int:
     """0 if what was skipped is exactly what may be."""
-    seen, may = skipped(report), allowed(listing)
-    for test in sorted(seen.keys() - may.keys()):
-        print(f"skipped, and not in {listing}: {test} ({seen[test]})", file=sys.stderr)
-    for test in sorted(may.keys() - seen.keys()):
-        print(f"listed in {listing}, but not skipped: {test}", file=sys.stderr)
-    return int(seen.keys() != may.keys())
+    (skipped, ran), may = outcomes(report), allowed(listing)
+    wrong = [
+        f"skipped, and {'run nowhere' if name in may else f'not in {listing}'}: {test} ({reason})"
+        for test, reason in sorted(skipped.items())
+        if (name := test.rpartition("::")[2]) not in may or name not in ran
+    ]
+    needless = may - {test.rpartition("::")[2] for test in skipped}
+    wrong += [f"listed in {listing}, but skipped nowhere: {name}" for name in sorted(needless)]
+    for line in wrong:
+        print(line, file=sys.stderr)
+    return int(bool(wrong))
 
 
 if __name__ == "__main__":
