@@ -43,27 +43,32 @@ def program(folder: Path, body: str, name: str = "program.py", *, head: str = _H
     return path
 
 
-def start(path: Path, *arguments: str, **environ: str) -> subprocess.Popen[str]:
-    """The script in a process group of its own, its output kept."""
-    return subprocess.Popen(
-        [sys.executable, str(path), *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        stdin=subprocess.DEVNULL,
-        text=True,
-        env={**os.environ, **environ},
-        start_new_session=True,
-    )
+def start(path: Path, *arguments: str, **environ: str) -> subprocess.Popen[bytes]:
+    """The script in a process group of its own; its output goes to files, which nobody who inherits them holds open."""
+    with path.with_suffix(".out").open("wb") as out, path.with_suffix(".err").open("wb") as err:
+        return subprocess.Popen(
+            [sys.executable, str(path), *arguments],
+            stdout=out,
+            stderr=err,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, **environ},
+            start_new_session=True,
+        )
 
 
-def end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+def end(process: subprocess.Popen[bytes]) -> tuple[int, str, str]:
     """(exit code, stdout, stderr) once it has ended; killed if it does not."""
+    late = False
     try:
-        out, err = process.communicate(timeout=LIMIT_S)
+        process.wait(LIMIT_S)
     except subprocess.TimeoutExpired:
+        late = True
         process.kill()
-        out, err = process.communicate()
-        raise AssertionError(f"it did not end by itself\n{out}\n{err}") from None
+        process.wait()
+    assert isinstance(process.args, list)
+    path = Path(process.args[1])
+    out, err = (path.with_suffix(suffix).read_text(errors="replace") for suffix in (".out", ".err"))
+    assert not late, f"it did not end by itself\n{out}\n{err}"
     return process.returncode, out, err
 
 
@@ -72,7 +77,7 @@ def run(path: Path, *arguments: str, **environ: str) -> tuple[int, str, str]:
     return end(start(path, *arguments, **environ))
 
 
-def eventually(what: Callable[[], T], process: subprocess.Popen[str] | None = None, limit_s: float = LIMIT_S) -> T:
+def eventually(what: Callable[[], T], process: subprocess.Popen[bytes] | None = None, limit_s: float = LIMIT_S) -> T:
     """The first true answer; an AssertionError when the time is over or the process has ended without one."""
     deadline = time.monotonic() + limit_s
     while time.monotonic() < deadline:

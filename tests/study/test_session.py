@@ -1,5 +1,8 @@
 """The loop behind ``trials()``: what is left open, who has the signal handlers, threads, nesting, forks."""
 
+# A loop is what raises here, and it runs at once.
+# ruff: noqa: PT012
+
 from __future__ import annotations
 
 import gc
@@ -12,11 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.study.processes import eventually, open_study, record, state
 
 from dibs import Study, Trial
 from dibs.errors import UsageError
 from dibs.study._keeper import keeper
-from tests.study.processes import eventually, open_study, record, state
 
 HANDLED = (signal.SIGTERM, signal.SIGINT)
 

@@ -30,7 +30,7 @@ DRAIN, INTERRUPT, SUCCEEDED = b"d", b"i", b"s"
 DRAINING, STOPPING, AT_ONCE = 1, 2, 3  # how urgent
 _FIRST = b"dibs: finishing the running trial, no new ones; Ctrl-C again interrupts it\n"
 _NUMBERS = {143: signal.SIGTERM, 130: signal.SIGINT}
-_LAST_S = 2.0  # for unwinding after the grace
+_LAST_S = 5.0  # for unwinding after the grace: as long again as the grace, so much at most
 _WRITE_S = 10.0  # for recording what is open, should the store hang
 
 
@@ -233,7 +233,7 @@ class Session:
     def _grace_is_over(self) -> None:
         if not self._over:
             self._over = True
-            self._deadline = self.clock.monotonic() + _LAST_S
+            self._deadline = self.clock.monotonic() + min(_LAST_S, self.grace_s or 0.0)
             _bounded(lambda: self._record(self.reason or "stopped"))
             self._kick = True
             if self.in_main and keeper.kick(_NUMBERS[self.code]):
