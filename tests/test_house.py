@@ -6,6 +6,7 @@ Walls between packages stand in pyproject.toml (import-linter); each rule here n
 from __future__ import annotations
 
 import ast
+import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -151,3 +152,28 @@ def test_a_skip_says_why() -> None:
 )
 def test_start_up_is_light(arguments: tuple[str, ...]) -> None:
     assert loaded_by(*arguments) & HEAVY == set()
+
+
+REPORT = """<testsuites><testsuite>
+<testcase classname="a.TestOne" name="test_part"><skipped type="pytest.skip" message="not for One"/></testcase>
+<testcase classname="a.TestTwo" name="test_part"/>
+<testcase classname="a" name="test_known"><skipped type="pytest.xfail" message="one day"/></testcase>
+</testsuite></testsuites>"""
+
+
+@pytest.mark.parametrize(
+    ("report", "listing", "code"),
+    [
+        (REPORT, "# why\ntest_part: One has no such part\n", 0),
+        (REPORT, "", 1),
+        (REPORT, "test_part:\n", 1),  # no reason
+        (REPORT, "test_part: One has no such part\ntest_gone: stale\n", 1),
+        (REPORT.replace('name="test_part"/>', 'name="test_other"/>'), "test_part: x\n", 1),
+    ],
+    ids=["listed", "not listed", "no reason", "stale", "run nowhere"],
+)
+def test_ci_refuses_skips_that_are_not_listed(report: str, listing: str, code: int, tmp_path: Path) -> None:
+    (tmp_path / "report.xml").write_text(report)
+    (tmp_path / "allowed.txt").write_text(listing)
+    check = runpy.run_path(str(ROOT / ".ci" / "skips.py"))["main"]
+    assert check(tmp_path / "report.xml", tmp_path / "allowed.txt") == code
