@@ -67,6 +67,7 @@ class Traits:
     conditional_replace: bool  # replace() honours ``version`` (a bucket's If-Match)
     touch: bool  # touch() moves ``modified`` without a rewrite
     listing_sorted: bool  # list() yields keys in byte order
+    stamps: bool = False  # stamp() says when a folder may have changed
 
 
 class Backend(ABC):

@@ -58,7 +58,7 @@ class FolderBackend(Backend):
         if claim not in ("link", "mkdir"):
             raise UsageError(f"claim={claim!r}: a folder claims by 'link' or by 'mkdir'")
         self.root: Path = Path(root).absolute()
-        self.traits = Traits("folder", claim, conditional_replace=False, touch=True, listing_sorted=True)
+        self.traits = Traits("folder", claim, conditional_replace=False, touch=True, listing_sorted=True, stamps=True)
         self._base = str(self.root).rstrip("/") + "/"
         self._mkdir = claim == "mkdir"
         self._tree = Tree(self._base)

@@ -35,7 +35,7 @@ class MemoryBackend(Backend):
         self, conditional_replace: bool = False, clock: Callable[[], float] | None = None, tick_s: float = 0.0
     ) -> None:
         bucket = conditional_replace
-        self.traits = Traits("memory", "put" if bucket else "link", bucket, touch=not bucket, listing_sorted=True)
+        self.traits = Traits("memory", "put" if bucket else "link", bucket, touch=not bucket, listing_sorted=True, stamps=not bucket)
         self._clock = clock or SystemClock().wall
         self._lock = threading.Lock()
         self._objects: dict[str, Object] = {}

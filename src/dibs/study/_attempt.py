@@ -9,15 +9,15 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import Any, Protocol
 
 from dibs._canon import chance, to_json
 from dibs._clock import iso
-from dibs.errors import AlreadyClosed, NotOwner, RecordError, StoreError, UnsureError
-from dibs.record import CLOSED, FORMAT, decode, encode
+from dibs.errors import AlreadyClosed, NotOwner, RecordError, StoreError, Superseded, UnsureError
+from dibs.record import CLOSED, FORMAT, TrialRecord, Who, decode, encode
 from dibs.store import Held, Store, StudyKeys
 
 __all__ = ["Attempt", "Terms", "claim_attempt", "seed_of"]
@@ -41,12 +41,6 @@ class Terms:
     goal: str | None
     me: str | None
     beat_s: float
-    trial_seed: int | None = None
-    contract: str | None = None
-
-    def at(self, n: int) -> Terms:
-        """These terms with the seed of trial n."""
-        return replace(self, trial_seed=seed_of(self.seed, n))
 
 
 def claim_attempt(
@@ -57,23 +51,32 @@ def claim_attempt(
     point: Mapping[str, Any],
     terms: Terms,
     *,
+    seed: int | None = None,
     wish: str | None = None,
+    contract: str | None = None,
     closed: Mapping[str, Any] | None = None,
 ) -> Attempt | None:
     """Claim one attempt; of all callers on all machines at most one gets it.
 
-    ``closed``: fields of an attempt that is closed from birth (a poison verdict). Raises UnsureError, StoreError.
+    ``seed``: the trial's, where an earlier attempt has one already. ``closed``: fields of an attempt that is closed from birth (a poison verdict). Raises UnsureError, StoreError.
     """
     clock = store.machine.clock
     body: dict[str, Any] = {
         "v": FORMAT, "kind": "trial", "study": keys.name, "n": n, "attempt": attempt, "of": terms.of,
-        "state": "running", "goal": terms.goal, "seed": terms.trial_seed or 0,
+        "state": "running", "goal": terms.goal, "seed": seed_of(terms.seed, n) if seed is None else seed,
         "point": {name: to_json(value) for name, value in point.items()}, "wish": wish, "saw": None,
-        "contract": terms.contract, "files": {}, "started_at": iso(clock.wall()), "beat_s": terms.beat_s,
-        "who": store.machine.who(store.me(terms.me)), **(closed or {}),
+        "contract": contract, "files": {}, "started_at": iso(clock.wall()), "beat_s": terms.beat_s,
+        "who": store.machine.who(terms.me or store.me()), **(closed or {}),
     }  # fmt: skip
     held = store.settler.claim(keys.attempt(n, attempt), body, durable=closed is not None)
     return Attempt(store, keys, held, point) if held is not None else None
+
+
+class Watcher(Protocol):
+    """Who wants to know when an owner closes its attempt: a view that need not read it back."""
+
+    def before_close(self, attempt: Attempt) -> bool: ...
+    def after_close(self, attempt: Attempt, alone: bool) -> None: ...
 
 
 class Attempt:
@@ -96,7 +99,8 @@ class Attempt:
         self.lock = RLock()
         self._started = self._last_live = store.machine.clock.monotonic()
         self._has_live = False
-        self.lost = False  # the name is somebody else's now
+        self.lost = False  # what is under the name is not (or not surely) what this object holds
+        self.watcher: Watcher | None = None
 
     def __repr__(self) -> str:
         return f"<Attempt {self.keys.name} {self.n}-{self.attempt} {self.state}>"
@@ -115,6 +119,17 @@ class Attempt:
     def written(self) -> bytes:
         """The record as this process last wrote it."""
         return self._held.data
+
+    def record(self) -> TrialRecord:
+        """The same as a record."""
+        body = self._held.body
+        return TrialRecord(
+            v=FORMAT, kind="trial", study=self.keys.name, n=self.n, attempt=self.attempt, state=body["state"],
+            nonce=self.nonce, point=self.point, goal=body["goal"], of=self.of, seed=self.seed, score=body.get("score"),
+            step=body.get("step"), reason=body.get("reason"), again=body.get("again", False), wish=body["wish"],
+            contract=body["contract"], blob=body.get("blob"), files=self.files, beat_s=self.beat_s,
+            took_s=body.get("took_s"), started_at=body["started_at"], who=Who(**body["who"]),
+        )  # fmt: skip
 
     @property
     def took_s(self) -> float:
@@ -164,9 +179,7 @@ class Attempt:
             self._check()
             digest: str = self._insist(lambda: self.store.put(path))
             files = {**self.files, name: digest}
-            self._insist(
-                lambda: self.store.settler.rewrite(self._held, {**self._held.body, "files": files}, durable=True)
-            )
+            self._insist(lambda: self._rewrite({"files": files}))
             self.files = files
             return digest
 
@@ -195,13 +208,25 @@ class Attempt:
                 "state": state, "score": score, "step": step, "took_s": round(self.took_s, 6), "reason": reason,
                 "again": again, "files": self.files, "blob": self._blob(traceback),
             }  # fmt: skip
+            watcher = self.watcher
+            alone = watcher is not None and watcher.before_close(self)
             try:
-                self._insist(lambda: self.store.settler.rewrite(self._held, {**self._held.body, **end}, durable=True))
+                self._insist(lambda: self._rewrite(end))
             except AlreadyClosed:
                 if not self._is_written(end):
                     raise
+                self.lost, watcher = True, None  # what is there is ours, but not what we hold: read it
             self.state = state
+            if watcher is not None:
+                watcher.after_close(self, alone)
             self._drop_live()
+
+    def _rewrite(self, changes: Mapping[str, Any]) -> None:
+        try:
+            self.store.settler.rewrite(self._held, {**self._held.body, **changes}, durable=True)
+        except Superseded:
+            self.lost = True
+            raise
 
     def _blob(self, traceback: str | None) -> str | None:
         if len(self.curve) < 2 and not traceback:

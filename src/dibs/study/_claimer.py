@@ -26,6 +26,7 @@ from ._view import View
 __all__ = ["Claimer", "Idle"]
 
 log = logging.getLogger("dibs")
+_NO_HISTORY = History.of([])
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Claimer:
         self.trials = trials if size is None else min(trials, size)
         self.exhausted = self.trials < trials
         self.beat_s = beat_s_of(stale_s, folder=store.backend.traits.touch)
-        self._terms = Terms(seed=seed, of=self.trials, goal=goal, me=me, beat_s=self.beat_s)
+        self._terms = Terms(seed=seed, of=self.trials, goal=goal, me=store.me(me), beat_s=self.beat_s)
         self.rescue_after_s = rescue_after_s
         self.watch = Watch()
 
@@ -70,7 +71,7 @@ class Claimer:
         self.view.refresh()
         if self.view.notes.stopped:
             return Idle("stopped")
-        self.view.rolls.publish(self._terms.me)
+        self.view.publish(self._terms.me)
         return self._waiting() or self._rescue() or self._serve_wish() or self._fresh() or self._idle()
 
     # one kind of work each; None = none of that kind
@@ -187,7 +188,7 @@ class Claimer:
         return next_attempt(self.view, trial, self._terms, anew)
 
     def _claim(self, n: int, attempt: int, point: Mapping[str, Any], *, wish: str | None = None) -> Attempt | None:
-        claimed = claim_attempt(self.store, self.view.keys, n, attempt, point, self._terms.at(n), wish=wish)
+        claimed = claim_attempt(self.store, self.view.keys, n, attempt, point, self._terms, wish=wish)
         if claimed is None:
             self.view.look(n, attempt)
         else:
@@ -198,7 +199,7 @@ class Claimer:
         return top.record is not None and self.store.machine.gone(top.record.who)
 
     def _history(self) -> History:
-        return history_of(self.view) if self.sampler.needs_history else History.of([])
+        return history_of(self.view) if self.sampler.needs_history else _NO_HISTORY
 
     def _word(self) -> int:
         return int.from_bytes(self.store.machine.entropy(4), "big")

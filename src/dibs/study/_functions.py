@@ -73,14 +73,14 @@ def take(
     if attempt is None:
         claimed = _take_any(view, trial, values, terms)
     elif attempt == 0:
-        claimed = claim_attempt(store, view.keys, trial, 0, values, terms.at(trial))
+        claimed = claim_attempt(store, view.keys, trial, 0, values, terms)
         if claimed is not None:
             view.own(claimed)
     else:
         claimed = _take_next(view, trial, values, terms, attempt)
     if claimed is None:
         return None
-    view.rolls.publish(me)
+    view.publish(me)
     with _lock:
         _taken[_place(store), study, trial] = claimed
     return Taken(claimed.attempt, dict(claimed.point), claimed.seed)
@@ -163,13 +163,13 @@ def rescue(store: Store, study: str, stale_s: float | None = None) -> list[tuple
 
 def _take_any(view: View, trial: int, point: dict[str, Any], terms: Terms) -> Attempt | None:
     if trial not in view.names:
-        claimed = claim_attempt(view.store, view.keys, trial, 0, point, terms.at(trial))
+        claimed = claim_attempt(view.store, view.keys, trial, 0, point, terms)
         if claimed is not None:
             view.own(claimed)
             return claimed
     found = _look(view, trial)
     if found is None:  # its record was removed by hand since we looked last
-        return claim_attempt(view.store, view.keys, trial, 0, point, terms.at(trial))
+        return claim_attempt(view.store, view.keys, trial, 0, point, terms)
     return next_attempt(view, found, terms, lambda: point) if found.waiting else None
 
 

@@ -22,9 +22,9 @@ class Given(dict[str, tuple[dict[str, Any], float]]):
         self.store, self.prefix, self._problems = store, keys.given, problems
         self._hint = Hint(keys.given)
 
-    def refresh(self, now: float) -> None:
+    def refresh(self, now: float, above: bool = True) -> None:
         """Look again, if something moved (``now``: monotonic seconds). What does not read is told as a problem."""
-        if not self._hint.due(self.store, now):
+        if not self._hint.due(self.store, now, above):
             return
         names = set(self.store.backend.names(self.prefix))
         for key in sorted(self.prefix + name for name in names):

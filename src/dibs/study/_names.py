@@ -29,8 +29,13 @@ class Hint:
         self._stamp: str | None = None
         self._seen = self._listed = float("-inf")
 
-    def due(self, store: Store, now: float) -> bool:
-        """True if the folder may have changed since it was last looked into; whoever is told so looks now."""
+    def due(self, store: Store, now: float, above: bool = True) -> bool:
+        """True if the folder may have changed since it was last looked into; whoever is told so looks now.
+
+        ``above``: whether the folder it lies in may have changed; if not, what was missing still is.
+        """
+        if not above and self._stamp == "":
+            return False
         stamp = store.backend.stamp(self.prefix)
         if stamp is None or stamp != self._stamp:
             self._stamp, self._seen = stamp, now
@@ -38,6 +43,14 @@ class Hint:
             return False  # there is no such folder, and its coming into being changes the stamp
         self._listed = now
         return True
+
+    def same(self, store: Store) -> bool:
+        """Whether nobody has moved it since it was last looked at."""
+        return self._stamp is not None and store.backend.stamp(self.prefix) == self._stamp
+
+    def adopt(self, store: Store, now: float) -> None:
+        """What moved it was our own doing: not worth a look now, but not to be trusted before it has settled."""
+        self._stamp, self._seen = store.backend.stamp(self.prefix), now
 
 
 class Names:
@@ -48,6 +61,8 @@ class Names:
         self._known: set[int] = set()  # trials beyond the bitmap
         self._bitmap = bytearray(BLOCK)
         self._low = 0
+        self._base = Hint(keys.base)
+        self.above = True  # whether folders may have come into being directly below the study
         self._tops = {kind: Hint(keys.base + kind + "/") for kind in ("trial", "again")}
         self._blocks: dict[str, dict[int, Hint]] = {"trial": {}, "again": {}}
         self._seen: dict[str, dict[int, set[str]]] = {"trial": {}, "again": {}}  # names told, by block
@@ -108,11 +123,12 @@ class Names:
     def new(self, now: float) -> Iterator[tuple[int, int]]:
         """(n, attempt) of names not told before; lists only what its hint says may have changed."""
         self.moved = set()
-        if self.store.backend.stamp(self.keys.base) is None:
+        if not self.store.backend.traits.stamps:
             yield from self._from_listing()
             return
+        self.above = self._base.due(self.store, now)
         for kind in ("trial", "again"):
-            if self._tops[kind].due(self.store, now):
+            if self._tops[kind].due(self.store, now, self.above):
                 for name in sorted(set(self.store.backend.names(self._tops[kind].prefix)) - self._told[kind]):
                     self._told[kind].add(name)
                     if len(name) >= 6 and name.isdigit():
@@ -132,6 +148,18 @@ class Names:
     def watch(self, block: int) -> None:
         """Keep looking at this block's stamp: it has records that are still open."""
         self._blocks["trial"].setdefault(block, Hint(self.keys.block("trial", block)))
+
+    def alone(self, n: int) -> bool:
+        """Whether nobody else has moved the trial's block since it was looked at."""
+        hint = self._blocks["trial"].get(n // BLOCK)
+        return hint is not None and hint.same(self.store)
+
+    def moved_by_us(self, n: int, now: float) -> None:
+        """Our own claim or close moved the trial's block: that alone is no reason to list it."""
+        block = n // BLOCK
+        hint = self._blocks["trial"].get(block)
+        if hint is not None:
+            hint.adopt(self.store, now)
 
     def settle(self, block: int) -> None:
         """Nothing is open in this block: if it is full it need never be looked at again."""

@@ -38,12 +38,12 @@ class Notes:
         """No new claims; running ones finish."""
         return bool(self._stops) and max(self._stops) not in self._goes
 
-    def refresh(self, now: float | None = None) -> None:
+    def refresh(self, now: float | None = None, above: bool = True) -> None:
         """Look again (given ``now``, monotonic seconds: only where something moved).
 
         ``take_changed`` then has the trials whose release notes are others than before.
         """
-        if now is not None and not self._moved(now):
+        if now is not None and not self._moved(now, above):
             return
         seen: set[str] = set()
         stops: set[int] = set()
@@ -77,8 +77,8 @@ class Notes:
         changed, self._changed = self._changed, set()
         return changed
 
-    def _moved(self, now: float) -> bool:
-        if self._top.due(self.store, now):
+    def _moved(self, now: float, above: bool) -> bool:
+        if self._top.due(self.store, now, above):
             for name in self.store.backend.names(self._top.prefix):
                 if name not in self._kinds:
                     self._kinds[name] = Hint(f"{self._top.prefix}{name}/")

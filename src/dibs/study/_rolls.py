@@ -7,17 +7,15 @@ deleted. A copy in a roll is the record, even if somebody removed the file.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from typing import Any
 
-from dibs.errors import RecordError, StoreError
+from dibs.errors import RecordError
 from dibs.record import Closed, TrialRecord, decode, decode_roll, decode_who
 from dibs.store import Store, StudyKeys
 
 __all__ = ["Rolls", "whole"]
 
-log = logging.getLogger("dibs")
 T = 64  # closed records that make a roll worth its name
 MOST = 256  # in one roll
 JOIN = 32  # rolls of level 0 in one of level 1
@@ -30,14 +28,14 @@ class Rolls:
         self.store, self.keys, self._problems = store, keys, problems
         self._next = 0  # the first level-0 sequence number nobody was seen to have
         self._joined: set[int] = set()  # level-1 numbers known to be there
-        self._began = False
+        self.began = False
         self.threshold = T + int.from_bytes(store.machine.entropy(2), "big") % T
         self.unrolled: dict[tuple[int, int], bytes] = {}  # closed, in no roll seen: published by somebody some day
 
     def new(self) -> Iterator[list[Closed]]:
         """The records of every roll not told before. A fresh reader lists ``roll/`` once, so a gap hides nothing."""
-        if not self._began:
-            self._began = True
+        if not self.began:
+            self.began = True
             yield from self._all()
         while True:
             records = self._read(0, self._next)
@@ -51,16 +49,9 @@ class Rolls:
         self.unrolled[at] = data
 
     def publish(self, me: str | None) -> bool:
-        """Write the next roll if enough is unrolled; True if one was written. Never raises: it is only a cache."""
+        """Write the next roll if enough is unrolled; True if one was written. Raises StoreError."""
         if len(self.unrolled) < self.threshold:
             return False
-        try:
-            return self._publish(me)
-        except StoreError as wrong:
-            log.debug("no roll of study %s: %s", self.keys.name, wrong)
-            return False
-
-    def _publish(self, me: str | None) -> bool:
         chosen = sorted(self.unrolled)[:MOST]
         records = {f"{n}-{attempt}": decode(self.unrolled[n, attempt], "") for n, attempt in chosen}
         seq = self._next

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from ._attempt import Attempt, Terms, claim_attempt
@@ -35,15 +34,13 @@ def next_attempt(
     point = source.point if source is not None else anew()
     if point is None:
         return None
-    terms = terms.at(n)
-    if source is not None:
-        terms = replace(terms, trial_seed=source.seed, contract=source.contract)
     closed = None
     if poisoned(attempts, view.released(n)):
         closed = {"state": "failed", "reason": POISON, "took_s": 0.0, "score": None, "step": None, "again": False}
-    claimed = claim_attempt(
-        view.store, view.keys, n, attempt, point, terms, wish=source.wish if source is not None else None, closed=closed
+    copied: dict[str, Any] = (
+        {"seed": source.seed, "wish": source.wish, "contract": source.contract} if source is not None else {}
     )
+    claimed = claim_attempt(view.store, view.keys, n, attempt, point, terms, closed=closed, **copied)
     if claimed is None or closed is not None:
         view.look(n, attempt)
     else:

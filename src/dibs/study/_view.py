@@ -7,11 +7,12 @@ acts on it claims, and the name decides.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from threading import RLock
 from typing import Any
 
-from dibs.errors import NewerFormat, RecordError
+from dibs.errors import NewerFormat, RecordError, StoreError
 from dibs.record import Closed, TrialRecord, decode_trial
 from dibs.store import BLOCK, Store
 
@@ -25,6 +26,8 @@ from ._table import Table, is_plain
 
 __all__ = ["View", "view_of"]
 
+log = logging.getLogger("dibs")
+MANY = 64  # so many new names at once are likely to be in a roll
 NEWEST, OTHERS = 64, 8  # open records read per refresh where the backend gives no hint
 
 
@@ -58,14 +61,17 @@ class View:
         """
         with self.lock:
             now = self.store.machine.clock.monotonic()
-            for records in self.rolls.new():
-                self._take_roll(records)
-            for n, attempt in self.names.new(now):
+            if not self.rolls.began:
+                self._read_rolls()
+            new = [at for at in self.names.new(now) if not self._knows(*at)]
+            if len(new) > MANY:
+                self._read_rolls()
+            for n, attempt in new:
                 if not self._knows(n, attempt):
                     self._read(n, attempt)
             self._reread(beats)
-            self.notes.refresh(now)
-            self.given.refresh(now)
+            self.notes.refresh(now, self.names.above)
+            self.given.refresh(now, self.names.above)
             self._catch_up()
 
     def look(self, n: int, attempt: int) -> Seen | None:
@@ -78,8 +84,37 @@ class View:
     def own(self, attempt: Attempt) -> None:
         """This process has just claimed the attempt: while it writes it, it need not read it back."""
         with self.lock:
+            attempt.watcher = self
             self._mine[attempt.n, attempt.attempt] = attempt
-            self._take(attempt.n, attempt.attempt, attempt.written, self.newest, "")
+            self._put(Seen(attempt.n, attempt.attempt, attempt.record(), self.newest))
+            if attempt.attempt == 0:
+                self.names.moved_by_us(attempt.n, self.store.machine.clock.monotonic())
+
+    def before_close(self, attempt: Attempt) -> bool:
+        """Whether nobody else has moved the attempt's block since it was looked at."""
+        return attempt.attempt == 0 and self.names.alone(attempt.n)
+
+    def after_close(self, attempt: Attempt, alone: bool) -> None:
+        """Take over what this process has just written, unless a refresh is on its way (then that will)."""
+        if not self.lock.acquire(blocking=False):
+            return
+        try:
+            self._take_mine(attempt)
+            if alone:
+                self.names.moved_by_us(attempt.n, self.store.machine.clock.monotonic())
+        finally:
+            self.lock.release()
+
+    def publish(self, me: str | None) -> None:
+        """Write a roll if enough closed records are in none. Never raises StoreError: it is only a cache."""
+        if len(self.rolls.unrolled) < self.rolls.threshold:
+            return
+        with self.lock:
+            try:
+                self._read_rolls()
+                self.rolls.publish(me)
+            except StoreError as wrong:
+                log.debug("no roll of study %s: %s", self.study, wrong)
 
     # what it amounts to
 
@@ -183,7 +218,7 @@ class View:
             for at in sorted(self._open):
                 self._read(*at)
             return
-        if self.store.backend.stamp(self.keys.base) is None:
+        if not self.store.backend.traits.stamps:
             for at in self._by_turns():
                 self._read(*at)
             return
@@ -199,14 +234,22 @@ class View:
         mine = self._mine.get(at)
         if mine is None:
             return False
-        if mine.closed and mine.ours:
-            del self._mine[at]
-            self._take(*at, mine.written, self.newest, "")
-            return True
         if mine.lost or not mine.ours:
             del self._mine[at]
             return False
+        if mine.closed:
+            self._take_mine(mine)
         return True
+
+    def _take_mine(self, mine: Attempt) -> None:
+        at = (mine.n, mine.attempt)
+        if self._mine.pop(at, None) is mine:
+            self.rolls.note(at, mine.written)
+            self._put(Seen(*at, mine.record(), self.newest))
+
+    def _read_rolls(self) -> None:
+        for records in self.rolls.new():
+            self._take_roll(records)
 
     def _by_turns(self) -> list[tuple[int, int]]:
         """Without hints: the newest 64 open attempts, and 8 of the others in rotation."""
