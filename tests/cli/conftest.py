@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -67,6 +68,11 @@ def studied(dibs: Callable[..., Result], search: Path) -> Callable[..., Result]:
     return dibs
 
 
+def heed() -> None:
+    """Ctrl-C counts even if these tests were started in the background, where it is ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.fixture
 def spawn(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Start ``dibs WORDS`` as a process of its own; whatever is left of them is killed at the end."""
@@ -75,8 +81,8 @@ def spawn(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     command = [str(script)] if script.exists() else [sys.executable, "-m", "dibs"]
 
     def start(*words: str, **more: Any) -> subprocess.Popen[str]:
-        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
-        child = subprocess.Popen([*command, *words], cwd=tmp_path, text=True, **streams)
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "preexec_fn": heed, **more}
+        child = subprocess.Popen([*command, *words], cwd=tmp_path, text=True, **options)
         started.append(child)
         return child
 

@@ -87,6 +87,21 @@ def test_one_worker_keeps_stdout_for_the_answer(spawn: Spawn, search: Path) -> N
     assert err == "while loading\n"
 
 
+def test_a_sampler_of_ones_own_reaches_every_worker_and_the_file_is_loaded_once_in_each(
+    spawn: Spawn, search: Path
+) -> None:
+    file = search.with_name("own-sampler.py")
+    file.write_text(
+        search.read_text()
+        + "print('loading')\nclass Mine(dibs.Random):\n    name = 'mine'\n    version = 1\nsampler = Mine()\n"
+    )
+    child = spawn("run", str(file), *PLACE, "--trials", "4", "--workers", "2", "--quiet", "--json")
+    out, err = child.communicate()
+    assert child.returncode == 0, err
+    assert json.loads(out)["counts"]["done"] == 4
+    assert err == "loading\n" * 3
+
+
 def test_killed_and_taken_up_at_once_on_the_same_host(spawn: Spawn, gated: Path) -> None:
     if not Path("/proc/self/ns/pid").exists():
         pytest.skip("without /proc nobody is certainly dead")

@@ -116,12 +116,15 @@ def _module_name(path: Path) -> str:
     stem = path.stem
     known = sys.modules.get(stem)
     ours = known is not None and getattr(known, "__file__", None) == str(path)
-    free = ours or (known is None and stem.isidentifier() and stem not in ("dibs", "__main__"))
+    free = ours or (known is None and "." not in stem and stem not in ("dibs", "__main__"))
     return stem if free else f"dibs_file_{''.join(c if c.isalnum() else '_' for c in stem)}"
 
 
 def _module(path: str, name: str) -> ModuleType:
-    """The module of a file in this process, executed once."""
+    """The module of a file in this process, executed once, be it by us or by whoever imported it before."""
+    known = sys.modules.get(name)
+    if known is not None and getattr(known, "__file__", None) == path:
+        return known
     return _loaded.get((path, name)) or _run_file(Path(path), name)
 
 

@@ -9,6 +9,7 @@ import select
 import signal
 import sys
 import traceback
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
@@ -91,6 +92,8 @@ class _Forward(logging.Handler):
 def main(number: int, payload: bytes, terms: Terms, events: Connection, control: Connection, level: int) -> None:
     """The process's whole life. Exit codes: 0, or 130/143 as a signal asked."""
     _alone()
+    with suppress(OSError):  # stdout is the parent's answer: what loading the objective prints is not in it
+        os.dup2(2, 1)
     tolerant()
     send = Sender(events)
     log.addHandler(_Forward(send, number))
