@@ -12,6 +12,8 @@ from dibs.backend import Backend, MemoryBackend
 from dibs.record import Who
 from dibs.store import Store
 
+_SERIAL = itertools.count(1)  # over all machines: a nonce is nobody else's
+
 
 class FakeClock:
     """Time that passes only when somebody sleeps or the test says so."""
@@ -37,11 +39,10 @@ class FakeMachine:
     def __init__(self, pid: int = 1, host: str = "fake") -> None:
         self.clock = FakeClock()
         self._pid, self._host = pid, host
-        self._serial = itertools.count(1)
         self.dead: set[int] = set()
 
     def entropy(self, size: int) -> bytes:
-        return (self._pid * 10**9 + next(self._serial)).to_bytes(max(size, 16), "big")[-size:]
+        return next(_SERIAL).to_bytes(max(size, 16), "big")[-size:]
 
     def pid(self) -> int:
         return self._pid
