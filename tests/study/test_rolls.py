@@ -1,0 +1,252 @@
+"""Rolls are cache: whatever happens to them, a reader sees the same study, only sooner or later."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.parts import FakeMachine, at_once, body_at, plant, store_over
+
+from dibs import Float, Int, Space, Study
+from dibs.backend import Backend, CountingBackend, CrashingBackend, Killed, MemoryBackend
+from dibs.study import _rolls
+from dibs.study._attempt import Attempt
+from dibs.study._view import View
+
+SPACE = Space(lr=Float(1e-5, 0.1, log=True), layers=Int(1, 8))
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rolls of 4 to 8 records, joined by threes."""
+    monkeypatch.setattr(_rolls, "T", 4)
+    monkeypatch.setattr(_rolls, "MOST", 8)
+    monkeypatch.setattr(_rolls, "JOIN", 3)
+
+
+def study_over(backend: Backend, pid: int = 1) -> Study:
+    store = store_over(backend, FakeMachine(pid))
+    store.machine.clock.now += pid  # type: ignore[attr-defined]
+    return Study(store, "s", SPACE, goal="min", seed=0)
+
+
+def finish(study: Study, n: int, of: int | None = None) -> None:
+    for trial in study.trials(of or n):
+        with trial:
+            trial.done(trial.point["lr"])
+        if trial.n + 1 >= n:
+            break
+
+
+def claim(study: Study, of: int) -> Attempt:
+    """One attempt in the hands of its owner, without a loop around it."""
+    got = study.claimer(of).step()
+    assert isinstance(got, Attempt)
+    return got
+
+
+def seen_by(backend: Backend, pid: int = 99) -> Any:
+    """What a fresh process makes of the study."""
+    study = study_over(backend, pid)
+    return [(r.n, r.attempt, r.state, r.point, r.score) for r in study.results()]
+
+
+def rolls_of(backend: Backend) -> list[str]:
+    return [entry.key for entry in backend.list("study/s/roll/")]
+
+
+def forget(backend: Backend, keys: list[str]) -> None:
+    for key in keys:
+        assert backend.delete(key)
+
+
+def test_rolls_are_published_and_joined() -> None:
+    backend = MemoryBackend()
+    finish(study_over(backend), 60)
+    levels = {key.split("/")[3] for key in rolls_of(backend)}
+    assert levels == {"0", "1"}
+    held = [
+        name for key in rolls_of(backend) if "/roll/0/" in key for name in body_at(store_over(backend), key)["records"]
+    ]
+    assert len(held) == len(set(held)) >= 50
+
+
+def test_a_roll_holds_the_record_verbatim() -> None:
+    backend = MemoryBackend()
+    study = study_over(backend)
+    finish(study, 20)
+    roll = body_at(study.store, rolls_of(backend)[0])
+    for name, record in roll["records"].items():
+        n, attempt = map(int, name.split("-"))
+        assert record == body_at(study.store, study.view.keys.attempt(n, attempt))
+
+
+def test_without_rolls_everything_is_the_same() -> None:
+    backend = MemoryBackend()
+    held = study_over(backend)
+    finish(held, 60)
+    before = seen_by(backend)
+    forget(backend, rolls_of(backend))
+    assert seen_by(backend) == before == [(r.n, r.attempt, r.state, r.point, r.score) for r in held.results()]
+    finish(held, 80)  # and the holder of a view goes on
+    assert [row[0] for row in seen_by(backend)] == list(range(80))
+
+
+@pytest.mark.parametrize(
+    "bad", [b"", b"\xff\x00", b'{"v":1', b'{"v":2,"kind":"roll"}', b'{"v":1,"kind":"roll","study":"x","records":{}}']
+)
+def test_a_roll_that_does_not_read_is_skipped_and_told(bad: bytes) -> None:
+    backend = MemoryBackend()
+    study = study_over(backend)
+    finish(study, 60)
+    before = seen_by(backend)
+    for key in rolls_of(backend)[::2]:
+        plant(study.store, key, bad)
+    reader = study_over(backend, 7)
+    assert [(r.n, r.attempt, r.state, r.point, r.score) for r in reader.results()] == before
+    assert any("/roll/" in key for key in reader.view.problems)
+
+
+def test_a_gap_hides_nothing() -> None:
+    backend = MemoryBackend()
+    finish(study_over(backend), 60)
+    before = seen_by(backend)
+    forget(backend, [key for key in rolls_of(backend) if "/roll/1/" in key or key.endswith("00000001.json")])
+    assert seen_by(backend) == before
+    late = study_over(backend, 5)
+    finish(late, 75)  # a publisher that joined behind the gap goes on above it, and takes no number twice
+    assert [row[0] for row in seen_by(backend)] == list(range(75))
+
+
+def test_a_copy_in_a_roll_is_the_record() -> None:
+    backend = MemoryBackend()
+    study = study_over(backend)
+    finish(study, 40)
+    roll = body_at(study.store, rolls_of(backend)[0])
+    n = int(next(iter(roll["records"])).split("-")[0])
+    backend.delete(study.view.keys.attempt(n, 0))
+    fresh = study_over(backend, 3)
+    assert [r.n for r in fresh.results()] == list(range(40))
+    assert [trial.n for trial in fresh.trials(40)] == [], "the index is taken"
+
+
+def test_a_straggler_blocks_nothing() -> None:
+    backend = MemoryBackend()
+    slow = claim(study_over(backend, 2), 60)
+    finish(study_over(backend), 60)
+    assert len(rolls_of(backend)) > 5
+    assert [row[0] for row in seen_by(backend) if row[2] == "running"] == [slow.n]
+
+
+def test_two_publishers_at_once_lose_nothing() -> None:
+    backend = MemoryBackend()
+    views = []
+    finish(study_over(backend), 3)
+    for pid in (2, 3):
+        study = study_over(backend, pid)
+        study.view.refresh()
+        views.append(study.view)
+    writer = study_over(backend, 4)
+    writer.view.rolls.threshold = 10**9
+    finish(writer, 12)
+    for view in views:
+        view.refresh()
+        view.rolls.threshold = 1
+    at_once([lambda view=view: view.publish("x") for view in views])  # type: ignore[misc]
+    assert [row[0] for row in seen_by(backend)] == list(range(12))
+    for view in views:
+        view.refresh()
+        assert sorted(view.attempts) == list(range(12))
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_publisher_killed_anywhere_stops_nobody(when: Any) -> None:
+    crash_at = 1
+    while True:
+        backend = MemoryBackend()
+        finish(study_over(backend), 3)
+        writer = study_over(backend, 2)
+        writer.view.rolls.threshold = 10**9
+        finish(writer, 30)
+        dying = CrashingBackend(backend)
+        view = View(store_over(dying, FakeMachine(3)), "s")
+        view.refresh()
+        view.rolls.threshold = 1
+        dying.crash_at, dying.when = dying.calls + crash_at, when
+        try:
+            for _ in range(4):  # the fourth joins the first three
+                view.publish("x")
+        except Killed:
+            pass
+        else:
+            assert crash_at > 20
+            return
+        assert [row[0] for row in seen_by(backend)] == list(range(30))
+        finish(study_over(backend, 4), 40)
+        assert [row[0] for row in seen_by(backend)] == list(range(40))
+        crash_at += 1
+
+
+def test_a_held_reader_sees_the_second_attempt_of_a_trial_that_is_rolled() -> None:
+    backend = MemoryBackend()
+    study = study_over(backend)
+    for trial in study.trials(40):
+        with trial:
+            if trial.n == 2:
+                raise ValueError("no luck")
+            trial.done(1.0)
+    held = study_over(backend, 2)
+    assert held.results("failed")[0].n == 2
+    assert any("2-0" in body_at(study.store, key)["records"] for key in rolls_of(backend))
+    assert study_over(backend, 3).retry() == [2]
+    finish(study_over(backend, 4), 40)
+    again = held.results()[2]
+    assert (again.n, again.attempt, again.state) == (2, 1, "done")
+    assert again == study_over(backend, 5).results()[2]
+
+
+def test_a_late_end_of_a_rescued_owner_counts_by_rank_for_held_and_fresh() -> None:
+    backend = MemoryBackend()
+    owner = study_over(backend)
+    slow = claim(owner, 40)
+    rescuer = study_over(backend, 2)
+    rescuer.store.machine.dead.add(1)  # type: ignore[attr-defined]
+    held = study_over(backend, 3)
+    for trial in rescuer.trials(40):
+        with trial:
+            if trial.n == slow.n:
+                raise ValueError("the second attempt fails for good")
+            trial.done(1.0)
+    assert held.results()[slow.n].state == "failed"
+    slow.close("done", score=0.25)  # the first owner was alive after all
+    for reader in (held, study_over(backend, 4)):
+        found = reader.results()[slow.n]
+        assert (found.attempt, found.state, found.score) == (0, "done", 0.25)
+
+
+def test_a_closed_record_is_never_read_twice() -> None:
+    backend = CountingBackend(MemoryBackend())
+    finish(study_over(backend), 50)
+    reader = study_over(backend, 2)
+    reader.view.refresh()
+    backend.reset()
+    for _ in range(10):
+        reader.finished()
+        reader.best()
+    assert backend.counts["read"] == backend.counts["list"] == 0
+
+
+def test_the_cost_of_news_does_not_grow_with_the_study() -> None:
+    costs = []
+    for size in (600, 3_000):
+        backend = CountingBackend(MemoryBackend())
+        writer = study_over(backend)
+        finish(writer, size, of=10**6)
+        reader = study_over(backend, 2)
+        reader.view.refresh()
+        finish(writer, size + 3, of=10**6)
+        backend.reset()
+        reader.view.refresh()
+        assert len(reader.view) == size + 3
+        costs.append(sum(backend.counts.values()))
+    assert costs[1] <= costs[0] + 2, costs

@@ -1,0 +1,174 @@
+"""A held view: what it may miss for a while, what it must see in the end, and what it never reads again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.parts import FakeMachine, store_over
+
+from dibs import Float, Space, Store, Study
+from dibs.backend import FolderBackend, MemoryBackend
+from dibs.record import Closed, TrialRecord
+from dibs.search import History
+from dibs.study import report, take
+from dibs.study._attempt import Attempt
+from dibs.study._names import Hint
+from dibs.study._table import Table
+from dibs.study._view import View
+
+SPACE = Space(x=Float(0, 1))
+
+
+def study_on(backend: MemoryBackend | FolderBackend, pid: int = 1) -> Study:
+    return Study(store_over(backend, FakeMachine(pid)), "s", SPACE, goal="min", seed=0)
+
+
+def test_a_coarse_stamp_is_looked_through_in_the_end() -> None:
+    now = [10_000.0]
+    backend = MemoryBackend(clock=lambda: now[0], tick_s=2.0)
+    reader, writer = study_on(backend, 1), study_on(backend, 2)
+    claimer = writer.claimer(100)
+    claimer.step()
+    assert len(reader.results()) == 1
+    claimer.step()  # within the tick: the stamp is the same
+    reader.store.machine.clock.now += 2.1  # type: ignore[attr-defined]
+    assert len(reader.results()) == 2
+    reader.store.machine.clock.now += 3.0  # type: ignore[attr-defined]
+    reader.results()  # listed more than 2 s after the stamp was first seen: now it is trusted
+    hint = Hint(reader.view.keys.block("trial", 0))
+    assert hint.due(reader.store, 0.0)
+
+
+def test_a_stamp_that_comes_back_is_not_trusted_for_ever() -> None:
+    """A file system that stamps with the client's clock can show an old stamp again."""
+    backend = MemoryBackend(clock=lambda: 5.0, tick_s=10.0)  # the stamp never changes
+    reader, writer = study_on(backend, 1), study_on(backend, 2)
+    claimer = writer.claimer(100)
+    claimer.step()
+    for seconds in (0.0, 3.0, 1.0):
+        reader.store.machine.clock.now += seconds  # type: ignore[attr-defined]
+        assert len(reader.results()) == 1
+    claimer.step()
+    assert len(reader.results()) == 1  # trusted, and late
+    reader.store.machine.clock.now += 61.0  # type: ignore[attr-defined]
+    assert len(reader.results()) == 2
+
+
+def test_what_others_do_while_we_write_is_seen() -> None:
+    """Our own claim moves the stamp and is not listed for; theirs, hidden behind it, is found soon."""
+    backend = MemoryBackend(tick_s=0.0)
+    ours, theirs = study_on(backend, 1), study_on(backend, 2)
+    mine = ours.claimer(100)
+    mine.step()
+    other = theirs.claimer(100).step()
+    assert isinstance(other, Attempt)
+    mine.step()
+    ours.store.machine.clock.now += 0.2  # type: ignore[attr-defined]
+    ours.view.refresh()
+    assert other.n in ours.view.names
+
+
+def test_a_record_removed_by_hand_frees_its_index() -> None:
+    backend = MemoryBackend()
+    study = study_on(backend)
+    held = study.claimer(5).step()
+    assert isinstance(held, Attempt)
+    reader = study_on(backend, 2)
+    assert len(reader.results()) == 1
+    backend.delete(study.view.keys.attempt(held.n, 0))
+    assert reader.results() == []
+    again = reader.claimer(5).step()
+    assert isinstance(again, Attempt)
+    assert again.n == held.n
+
+
+def test_a_block_that_is_full_is_not_listed_again(tmp_path: Path) -> None:
+    backend = FolderBackend(tmp_path / "s")
+    backend.prepare()
+    study = study_on(backend)
+    for trial in study.trials(300):
+        with trial:
+            trial.done(0.0)
+    reader = View(store_over(backend, FakeMachine(3)), "s")
+    reader.refresh()
+    assert set(reader.names._blocks["trial"]) == {1}
+
+
+def test_functions_in_a_loop_read_nothing_twice(tmp_path: Path) -> None:
+    from dibs.backend import CountingBackend
+    from dibs.study import finished, in_flight
+
+    backend = CountingBackend(MemoryBackend())
+    store = store_over(backend)
+    for n in range(30):
+        take(store, {"x": n / 30}, study="f", trial=n, goal="min")
+        report(store, {"x": n / 30}, [float(n)], study="f", trial=n, goal="min", state="done")
+    finished(store, study="f")
+    backend.reset()
+    for _ in range(5):
+        assert len(finished(store, SPACE, study="f") + in_flight(store, SPACE, study="f")) == 30
+    assert backend.counts["list"] == 0
+    assert backend.counts["read"] <= 5  # study.json, which is not there
+
+
+def test_far_indexes_make_no_columns(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s")
+    for n in (0, 10**12):
+        take(store, {"x": 0.5}, study="far", trial=n, goal="min")
+        report(store, {"x": 0.5}, [1.0], study="far", trial=n, goal="min", state="done")
+    view = View(store, "far")
+    view.refresh()
+    assert sorted(view.attempts) == [0, 10**12]
+    assert len(view.table) == 1
+
+
+rows = st.lists(
+    st.tuples(
+        st.integers(0, 40),
+        st.sampled_from(["done", "pruned", "failed"]),
+        st.one_of(st.none(), st.floats(-10, 10)),
+        st.one_of(st.none(), st.integers(0, 9)),
+    ),
+    unique_by=lambda row: row[0],
+    max_size=30,
+)
+
+
+def closed(n: int, state: str, score: float | None, step: int | None) -> Closed:
+    return Closed(n=n, attempt=0, state=state, point={"x": n}, score=score, step=step, of=50)  # type: ignore[arg-type]
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows, st.integers(0, 30), st.booleans())
+def test_columns_tell_what_rows_tell(
+    found: list[tuple[int, str, float | None, int | None]], cut: int, done: bool
+) -> None:
+    table = Table()
+    table.add_many([closed(*row) for row in found[:cut]])
+    for row in found[cut:]:
+        n, state, score, step = row
+        table.add(TrialRecord(1, "trial", "s", n, 0, state, "", {"x": n}, score=score, step=step, of=50))  # type: ignore[arg-type]
+    wanted = [(n, {"x": n}, score, state, step) for n, state, score, step in found if state == "done" or not done]
+    assert table.history(done_only=done) == History.of(wanted)
+    assert len(table) == len(found)
+    assert sum(table.counts().values()) == len(found)
+    for n, state, score, step in found:
+        record = table.record(n, "s")
+        assert (record.state, record.score, record.step, record.point) == (state, score, step, {"x": n})
+
+
+def test_history_of_columns_shares_points_and_does_not_change() -> None:
+    table = Table()
+    table.add_many([closed(n, "done", float(n), None) for n in range(10)])
+    before = table.history(done_only=True)
+    table.add_many([closed(n, "done", 0.0, None) for n in range(10, 2_000)])
+    table.drop(3)
+    assert len(before) == 10
+    assert [point["x"] for point in before.points] == list(range(10))
+    assert np.array_equal(before.score, np.arange(10.0))
+    with pytest.raises(AttributeError):
+        before.n = before.n  # type: ignore[misc]
