@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from .spaces import SETTINGS, json_like, names, points, spaces, typed_items
 
 from dibs._canon import dumps, to_json
 from dibs.errors import SpaceError
 from dibs.space import Choice, Constant, Float, Int, Space
+
+from .spaces import SETTINGS, json_like, names, points, spaces, typed_items
 
 SPACE = Space(
     lr=Float(1e-5, 1e-1, log=True),
@@ -235,7 +237,5 @@ def test_a_point_comes_back_from_its_json(data: st.DataObject) -> None:
 @given(spaces(), st.text(max_size=20))
 def test_any_text_is_a_point_or_one_error(space: Space, text: str) -> None:
     for words in (text, "{" + text, f"{space.names[0]}={text}"):
-        try:
+        with suppress(SpaceError):
             space.read(words)
-        except SpaceError as error:
-            assert str(error)

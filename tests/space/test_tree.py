@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 from hypothesis import assume, given
-from .spaces import SETTINGS, finite_params, spaces
 
 from dibs.errors import SpaceError
 from dibs.space import Choice, Float, Int, Space, Tree, all_levels, these_levels
+
+from .spaces import SETTINGS, finite_params, spaces
 
 
 def enumerated(space: Space) -> set[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from functools import lru_cache
+from operator import index
 from typing import Any, ClassVar
 
 from dibs._canon import chance
@@ -27,8 +28,8 @@ _ROUNDS = 4
 class Grid(Sampler):
     """All combinations of ``steps`` levels of each Float and Int, ends included, and all values of each Choice.
 
-    Levels are evenly spaced, in the log if the parameter is log; a parameter with fewer values has them all.
-    An inactive parameter is absent and multiplies nothing. ``ask`` returns None from ``size(space)`` on.
+    Levels are evenly spaced, in the log if the parameter is log; a parameter with fewer values has them all, and an
+    Int that others depend on also has the values they wait for. An inactive parameter is absent and multiplies nothing. ``ask`` returns None from ``size(space)`` on.
     """
 
     name: ClassVar[str] = "grid"
@@ -43,7 +44,7 @@ class Grid(Sampler):
         self.steps = steps
 
     def ask(self, space: Space, n: int, history: Iterable[Pair] = ()) -> dict[str, Value] | None:
-        tree = _tree(space, self.steps)
+        tree, n = _tree(space, self.steps), index(n)
         if not 0 <= n < tree.size:
             return None
         return tree.point(_shuffled(n, tree.size, self.version, self.seed or 0))
@@ -57,23 +58,32 @@ class Grid(Sampler):
 
 @lru_cache(maxsize=16)
 def _tree(space: Space, steps: int) -> Tree:
-    return Tree(space, {name: _levels(param, steps) for name, param in space.params.items()})
+    waited_for: dict[str, set[Any]] = {name: set() for name in space.params}
+    for param in space.params.values():
+        for parent, values in (param.when or {}).items():
+            waited_for[parent].update(values)
+    return Tree(space, {name: _levels(param, steps, waited_for[name]) for name, param in space.params.items()})
 
 
-def _levels(param: Param, steps: int) -> Levels:
+def _levels(param: Param, steps: int, waited_for: set[Any]) -> Levels:
     if not isinstance(param, Float | Int) or (param.cells is not None and param.cells <= steps):
         return all_levels(param)
+    return these_levels(sorted(waited_for.union(_spread(param, steps))))
+
+
+def _spread(param: Float | Int, steps: int) -> list[Any]:
+    """Levels from one end to the other; fewer than ``steps`` where they round to the same number."""
     if steps == 1:
-        return these_levels([param.value(0.5)])
+        return [param.value(0.5)]
     if isinstance(param, Int) and param.log:
         ratio = param.high / param.low
         inner = [round(param.low * math.exp(math.log(ratio) * j / (steps - 1))) for j in range(1, steps - 1)]
-        return these_levels(sorted({param.low, *inner, param.high}))
+        return [param.low, *inner, param.high]
     if param.cells is not None:
         # whole numbers, rounded half up: the same on every machine
         ks = [(2 * j * (param.cells - 1) + steps - 1) // (2 * (steps - 1)) for j in range(steps)]
-        return these_levels([param.cell(k) for k in ks])
-    return these_levels(sorted({param.value(j / (steps - 1)) for j in range(steps)}))
+        return [param.cell(k) for k in ks]
+    return [param.value(j / (steps - 1)) for j in range(steps)]
 
 
 def _shuffled(n: int, size: int, version: int, seed: int) -> int:

@@ -125,9 +125,7 @@ class History(Sequence[Pair]):
         if not len(self):
             return theirs
         n = np.concatenate([self.n, theirs.n])
-        columns = [
-            np.concatenate([getattr(self, name), getattr(theirs, name)]) for name in ("score", "state", "step")
-        ]
+        columns = [np.concatenate([getattr(self, name), getattr(theirs, name)]) for name in ("score", "state", "step")]
         points = [*self._points, *theirs._points]
         if self.n[-1] > theirs.n[0]:
             order = np.argsort(n, kind="stable")

@@ -6,6 +6,7 @@ Adding a parameter to a space therefore moves none of the others.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import index
 from typing import ClassVar
 
 from dibs._canon import chance
@@ -26,5 +27,5 @@ class Random(Sampler):
     needs_history: ClassVar[bool] = False
 
     def ask(self, space: Space, n: int, history: Iterable[Pair] = ()) -> dict[str, Value]:
-        seed = self.seed or 0
+        seed, n = self.seed or 0, index(n)
         return space.draw(lambda name: chance(1, self.version, seed, n, name)[0])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
+from operator import index
 from typing import ClassVar
 
 from dibs._canon import chance
@@ -38,7 +39,7 @@ class Sobol(Sampler):
     needs_history: ClassVar[bool] = False
 
     def ask(self, space: Space, n: int, history: Iterable[Pair] = ()) -> dict[str, Value]:
-        seed = self.seed or 0
+        seed, n = self.seed or 0, index(n)
         unit = dict(zip(space.axes, self._unit(n, len(space.axes)), strict=False))
         for name in space.axes[_DIMENSIONS:]:
             unit[name] = chance(1, self.version, seed, n, name)[0]

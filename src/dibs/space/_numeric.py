@@ -209,8 +209,8 @@ class Int(Param):
             return self.low if v < self.low else self.high if v > self.high else v
         if self.cells <= _EXACT:
             k = int(u * self.cells)
-        else:  # more values than a float in [0, 1) can tell apart: every 2**-53 names one of them
-            k = (int(u * 2.0**53) * self.cells) >> 53
+        else:  # more values than a float in [0, 1) can tell apart: every 2**-53 names one of them, the last the last
+            k = (int(u * 2.0**53) * self.cells) >> 53 if u < BELOW_ONE else self.cells
         return self.low + (k if k < self.cells else self.cells - 1) * self.step
 
     def unit(self, value: Any) -> float:

@@ -6,7 +6,7 @@ sorted names, so that two machines that declare the same parameters have the sam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from keyword import iskeyword
 from types import MappingProxyType
 from typing import Any, Self
@@ -112,7 +112,7 @@ class Space:
             return values
         return {name: values[name] for name in self.names if name in values}
 
-    def point(self, unit: Mapping[str, float] | Sequence[float]) -> dict[str, Value]:
+    def point(self, unit: Mapping[str, float] | Collection[float]) -> dict[str, Value]:
         """The point at ``unit``: name -> [0, 1], or one number for each of ``axes``.
 
         Names come sorted; inactive parameters are absent, and theirs in ``unit`` may be. ``point(unit(p)) == p``,

@@ -1,0 +1,115 @@
+"""The history: sorted, immutable, its columns, and what plain lists become."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dibs.errors import UsageError
+from dibs.search import STATES, History
+
+ROWS: list[Any] = [
+    (7, {"x": 7}, 0.7, "done", 29),
+    (2, {"x": 2}, None, "running", None),
+    (5, {"x": 5}, None, "failed", 3),
+    (3, {"x": 3}, 0.3, "pruned", 0),
+]
+
+
+def test_sorted_by_index_with_columns() -> None:
+    history = History.of(ROWS)
+    assert list(history) == [({"x": 2}, None), ({"x": 3}, 0.3), ({"x": 5}, None), ({"x": 7}, 0.7)]
+    assert history.n.tolist() == [2, 3, 5, 7]
+    assert history.step.tolist() == [-1, 0, 3, 29]
+    assert [STATES[code] for code in history.state] == ["running", "pruned", "failed", "done"]
+    assert np.array_equal(history.score, [math.nan, 0.3, math.nan, 0.7], equal_nan=True)
+    assert [c.dtype.name for c in (history.n, history.score, history.state, history.step)] == [
+        "int64",
+        "float64",
+        "int8",
+        "int64",
+    ]
+    assert history.points == ({"x": 2}, {"x": 3}, {"x": 5}, {"x": 7})
+    assert (len(history), bool(history), bool(History())) == (4, True, False)
+    assert history.n is history.n
+
+
+def test_a_sequence() -> None:
+    history = History.of(ROWS)
+    assert history[0] == ({"x": 2}, None)
+    assert history[-1] == ({"x": 7}, 0.7)
+    assert isinstance(history[1:3], History)
+    assert history[1:3].n.tolist() == [3, 5]
+    assert history[::2].n.tolist() == [2, 5]
+    assert ({"x": 7}, 0.7) in history
+    assert history.index(({"x": 3}, 0.3)) == 1
+    with pytest.raises(IndexError):
+        history[4]
+    with pytest.raises(UsageError, match="reverse"):
+        history[::-1]
+
+
+def test_it_does_not_change() -> None:
+    history = History.of(ROWS)
+    with pytest.raises(ValueError, match="read-only"):
+        history.score[0] = 1
+    with pytest.raises(AttributeError):
+        history.score = np.zeros(4)  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        history[0] = ({}, 1)  # type: ignore[index]
+    assert history + History.of(ROWS[:1]) is not history
+    assert len(history) == 4
+
+
+def test_joining_sorts() -> None:
+    finished, flying = History.of(ROWS[::2]), History.of(ROWS[1::2])
+    joined = finished + flying
+    assert joined == History.of(ROWS) == flying + finished
+    assert joined.n.tolist() == [2, 3, 5, 7]
+    assert joined != finished
+    assert joined != list(joined)
+    same = History.of([(7, {"x": "again"}, 1.0, "done", None)])
+    assert (joined + same).points[-2:] == ({"x": 7}, {"x": "again"})
+    assert (same + joined).points[-2:] == ({"x": "again"}, {"x": 7})
+
+
+def test_plain_pairs_have_no_index_and_come_first() -> None:
+    plain = [({"x": 1}, 0.1), ({"x": 0}, None), ({"x": 2}, math.nan), ({"x": 3}, math.inf)]
+    history = History.coerce(plain)
+    assert history.n.tolist() == [-1] * 4
+    assert history.points == tuple(point for point, _ in plain)
+    assert [STATES[code] for code in history.state] == ["done", "running", "failed", "failed"]
+    assert [score for _, score in history] == [0.1, None, None, None]
+    assert History.coerce(history) is history
+    assert (History.of(ROWS) + plain).n.tolist() == [-1] * 4 + [2, 3, 5, 7]
+    assert (plain + History.of(ROWS)).n.tolist() == [-1] * 4 + [2, 3, 5, 7]
+    assert len(History.coerce(iter(plain))) == 4
+
+
+def test_numpy_scores_become_plain() -> None:
+    history = History.of([(np.int64(1), {}, np.float32(0.5), "done", np.int64(3))])
+    assert type(history[0][1]) is float
+    assert history == History.of([(1, {}, 0.5, "done", 3)])
+
+
+@pytest.mark.parametrize("wrong", [[1, 2], [({}, "high")], [({}, 1, 2)], 3, [({}, [1])]])
+def test_what_is_no_history(wrong: Any) -> None:
+    with pytest.raises(UsageError, match="list of"):
+        History.coerce(wrong)
+
+
+def test_an_unknown_state() -> None:
+    with pytest.raises(UsageError, match="'lost' is none of running"):
+        History.of([(1, {}, None, "lost", None)])
+
+
+def test_pickled_and_printed() -> None:
+    history = History.of(ROWS)
+    assert pickle.loads(pickle.dumps(history)) == history
+    assert repr(history) == "<History of 4, 2 with a score>"
+    with pytest.raises(TypeError):
+        hash(history)
