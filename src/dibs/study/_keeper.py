@@ -22,6 +22,7 @@ log = logging.getLogger("dibs")
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _QUIT = b"\0"  # no signal has this number
 _NEWS = b"\xff"
+LOOK_S = 1.0  # so often the thread looks by itself: waking it for every new trial would cost more than the trial
 _JOIN_S = 5.0  # a thread that hangs in a dead mount is left behind, with its pipe
 
 
@@ -111,6 +112,7 @@ class Keeper:
             sessions = tuple(self._sessions)
             controls = {s.control: s for s in sessions if s.control is not None and s.control not in deaf}
             pause_s = min((s.pause_s() for s in sessions), default=3600.0)
+            pause_s = min(pause_s, LOOK_S) if sessions else pause_s
             poll = select.poll()  # select() takes no descriptor from 1024 on
             for fd in (read, *controls):
                 poll.register(fd, select.POLLIN)

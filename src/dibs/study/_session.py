@@ -20,7 +20,7 @@ from dibs._clock import Clock
 from dibs.errors import AlreadyClosed
 
 from ._events import Event, OnEvent, Stopping
-from ._keeper import keeper
+from ._keeper import LOOK_S, keeper
 
 __all__ = ["AT_ONCE", "DRAIN", "DRAINING", "INTERRUPT", "STOPPING", "SUCCEEDED", "Session"]
 
@@ -112,7 +112,8 @@ class Session:
         """Beat for this trial from now on."""
         with self._lock:
             self._trials[trial] = self.clock.monotonic() + trial.beat_s
-        keeper.poke()
+        if trial.beat_s < 5 * LOOK_S:
+            keeper.poke()
 
     def close(self, trial: Beating) -> None:
         """No more beats for it."""
