@@ -46,7 +46,9 @@ class MkdirMachine(FolderMachine):
 
 TestLinkMachine = FolderMachine.TestCase
 TestMkdirMachine = MkdirMachine.TestCase
-TestLinkMachine.settings = TestMkdirMachine.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+TestLinkMachine.settings = TestMkdirMachine.settings = settings(
+    max_examples=25, stateful_step_count=30, deadline=None, derandomize=True
+)
 
 
 def test_folders_wholly_before_the_offset_are_not_looked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

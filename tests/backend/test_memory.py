@@ -38,7 +38,7 @@ class BucketMachine(BackendMachine):
 TestFolderMachine = FolderMachine.TestCase
 TestBucketMachine = BucketMachine.TestCase
 TestFolderMachine.settings = TestBucketMachine.settings = settings(
-    max_examples=40, stateful_step_count=40, deadline=None
+    max_examples=40, stateful_step_count=40, deadline=None, derandomize=True
 )
 
 

@@ -98,6 +98,9 @@ class BackendMachine(RuleBasedStateMachine):
         fine = self._can_write(draft) and (current or not self._bucket)
         outcome = self.backend.replace(key, draft, version)
         data = self.bytes_of[draft.temp]
+        if outcome is Outcome.UNSURE and self.author.get(key) == draft.temp:
+            self.discard(draft)  # the name's own file again: whether it happened cannot be seen, so end it
+            return
         if self._happened(key, there, outcome, Outcome.WON if fine else Outcome.LOST, data):
             self.held[key] = data
             self.author.pop(key, None)
