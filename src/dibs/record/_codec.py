@@ -1,6 +1,6 @@
 """Bytes to records and back. Whatever the bytes are, the answer is a record or a RecordError.
 
-Writing goes through the canonical form, so equal records are equal bytes; reading goes through msgspec.
+Writing sorts every key, so equal records are equal bytes.
 A hostile record (deep nesting, wrong types, binary) costs an error, never the process.
 """
 
@@ -19,6 +19,7 @@ __all__ = ["FORMAT", "decode", "decode_roll", "decode_trial", "decode_who", "enc
 
 FORMAT = 1
 _any = msgspec.json.Decoder()
+_encoder = msgspec.json.Encoder(order="sorted")
 _trial = msgspec.json.Decoder(TrialRecord)
 _roll = msgspec.json.Decoder(Roll)
 _who = msgspec.json.Decoder(Who)
@@ -34,8 +35,15 @@ _head = msgspec.json.Decoder(_Head)
 
 
 def encode(body: dict[str, Any]) -> bytes:
-    """The canonical bytes of a record."""
-    return dumps(body)
+    """The bytes of a record: canonical JSON but for the notation of some exponents (0.00001 for 1e-05).
+
+    Equal bodies are equal bytes. Digests are never taken of these bytes but of canonical text. Scores are finite
+    and curves have words for what is not, before they come here: a bare NaN would become null.
+    """
+    try:
+        return _encoder.encode(body)
+    except UnicodeEncodeError:  # a lone surrogate, say in a traceback
+        return dumps(body)
 
 
 def decode(data: bytes, key: str) -> dict[str, Any]:
