@@ -154,7 +154,7 @@ class Pool:
         if self.gave_up and not self.succeeded:
             lost = self.gave_up[0]
             raise DibsError(
-                f"no trial succeeded: the first {lost.failed} trials of each worker all failed; the last one:\n\n{lost.trace}"
+                f"no trial succeeded: the first {lost.failed} trials of each worker all failed; the last one:\n\n{lost.trace.rstrip()}"
             )
         return self.tally
 
