@@ -34,6 +34,10 @@ class Given(dict[str, tuple[dict[str, Any], float]]):
             if key[len(self.prefix) :] not in names:
                 del self._problems[key]
 
+    def look_again(self) -> None:
+        """A refresh failed on its way: nothing that was listed counts as looked at."""
+        self._hint.again()
+
     def _read(self, key: str) -> None:
         try:
             there = self.store.backend.read(key)

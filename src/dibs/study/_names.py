@@ -44,6 +44,10 @@ class Hint:
         self._listed = now
         return True
 
+    def again(self) -> None:
+        """Look again next time, whatever the stamp says: what was found could not be read."""
+        self._stamp, self._listed = None, float("-inf")
+
     def same(self, store: Store) -> bool:
         """Whether nobody has moved it since it was last looked at."""
         return self._stamp is not None and store.backend.stamp(self.prefix) == self._stamp
@@ -121,7 +125,7 @@ class Names:
     # what is new
 
     def new(self, now: float) -> Iterator[tuple[int, int]]:
-        """(n, attempt) of names not told before; lists only what its hint says may have changed."""
+        """(n, attempt) of names that were not ``told``; lists only what its hint says may have changed."""
         self.moved = set()
         if not self.store.backend.traits.stamps:
             yield from self._from_listing()
@@ -144,6 +148,30 @@ class Names:
                     self._seen[kind].pop(block, None)
                     continue
                 yield from self._fresh(kind, block, hint)
+
+    def told(self, n: int, attempt: int) -> None:
+        """The reader knows this attempt; until it says so, every listing tells it again."""
+        if self.store.backend.traits.stamps:
+            kind, block = ("again" if attempt else "trial"), n // BLOCK
+            if kind == "again" or block in self._blocks[kind]:
+                self._seen[kind].setdefault(block, set()).add(self._name(n, attempt))
+
+    def untold(self, n: int, attempt: int) -> None:
+        """The reader does not know it any more: the record was removed by hand."""
+        self._seen["again" if attempt else "trial"].get(n // BLOCK, set()).discard(self._name(n, attempt))
+
+    def look_again(self) -> None:
+        """A refresh failed on its way: nothing that was listed counts as looked at."""
+        for hint in (
+            self._base,
+            *self._tops.values(),
+            *self._blocks["trial"].values(),
+            *self._blocks["again"].values(),
+        ):
+            hint.again()
+
+    def _name(self, n: int, attempt: int) -> str:
+        return self.keys.attempt(n, attempt).rpartition("/")[2]
 
     def watch(self, block: int) -> None:
         """Keep looking at this block's stamp: it has records that are still open."""
@@ -170,10 +198,11 @@ class Names:
     def _fresh(self, kind: str, block: int, hint: Hint) -> Iterator[tuple[int, int]]:
         seen = self._seen[kind].setdefault(block, set())
         for name in sorted(set(self.store.backend.names(hint.prefix)) - seen):
-            seen.add(name)
             found = self.keys.parse(name)
             if found is not None and found[0] // BLOCK == block and (found[1] > 0) == (kind == "again"):
                 yield found
+            else:
+                seen.add(name)
 
     def _from_listing(self) -> Iterator[tuple[int, int]]:
         """No hints: one listing from the lowest block with a missing name, and one of ``again/``."""

@@ -85,6 +85,11 @@ class Notes:
         due = [hint.due(self.store, now) for hint in self._kinds.values()]
         return any(due)
 
+    def look_again(self) -> None:
+        """A refresh failed on its way: nothing that was listed counts as looked at."""
+        for hint in (self._top, *self._kinds.values()):
+            hint.again()
+
     def read_stopped(self) -> bool:
         """Look at the stop and go notes alone."""
         for kind, known in (("stop", self._stops), ("go", self._goes)):

@@ -60,19 +60,31 @@ class View:
         Beats alone are not followed (a worker looks at what seems quiet once more) unless ``beats`` says so.
         """
         with self.lock:
-            now = self.store.machine.clock.monotonic()
-            if not self.rolls.began:
-                self._read_rolls()
-            new = [at for at in self.names.new(now) if not self._knows(*at)]
-            if len(new) > MANY:
-                self._read_rolls()
-            for n, attempt in new:
-                if not self._knows(n, attempt):
-                    self._read(n, attempt)
-            self._reread(beats)
-            self.notes.refresh(now, self.names.above)
-            self.given.refresh(now, self.names.above)
-            self._catch_up()
+            try:
+                self._refresh(self.store.machine.clock.monotonic(), beats)
+            except BaseException:  # what was not read has to be looked at again, whatever the hints say
+                for part in (self.names, self.notes, self.given):
+                    part.look_again()
+                raise
+
+    def _refresh(self, now: float, beats: bool) -> None:
+        if not self.rolls.began:
+            self._read_rolls()
+        new = []
+        for at in self.names.new(now):
+            if self._knows(*at):
+                self.names.told(*at)
+            else:
+                new.append(at)
+        if len(new) > MANY:
+            self._read_rolls()
+        for at in new:
+            if self._knows(*at) or self._read(*at):
+                self.names.told(*at)
+        self._reread(beats)
+        self.notes.refresh(now, self.names.above)
+        self.given.refresh(now, self.names.above)
+        self._catch_up()
 
     def look(self, n: int, attempt: int) -> Seen | None:
         """Read one attempt now, whatever is known of it; None if it does not exist."""
@@ -253,7 +265,7 @@ class View:
 
     def _by_turns(self) -> list[tuple[int, int]]:
         """Without hints: the newest 64 open attempts, and 8 of the others in rotation."""
-        others = sorted(at for at in self._open if not self._is_mine(at))
+        others = sorted(at for at in list(self._open) if not self._is_mine(at))
         newest, old = others[-NEWEST:], others[:-NEWEST]
         if old:
             start = self._turn % len(old)
@@ -261,18 +273,20 @@ class View:
             newest += (old[start:] + old[:start])[:OTHERS]
         return newest
 
-    def _read(self, n: int, attempt: int) -> None:
+    def _read(self, n: int, attempt: int) -> bool:
+        """Read the attempt now; False if there is nothing under its name (any more, or as far as is seen here)."""
         key = self.keys.attempt(n, attempt)
         try:
             there = self.store.backend.read(key)
         except RecordError as wrong:  # a link, a FIFO, something huge under a record's name
             self.problems[key] = str(wrong)
             self._put(Seen(n, attempt, None, 0.0, self.store.backend.version(key) or "?"))
-            return
+            return True
         if there is None:
             self._forget(n, attempt)
-        else:
-            self._take(n, attempt, there.data, there.modified, there.version)
+            return False
+        self._take(n, attempt, there.data, there.modified, there.version)
+        return True
 
     def _take(self, n: int, attempt: int, data: bytes, modified: float, version: str) -> None:
         key = self.keys.attempt(n, attempt)
@@ -360,9 +374,10 @@ class View:
             for record in records:
                 unrolled.pop((record.n, record.attempt), None)
         plain: dict[int, Closed] = {}  # overlaps and repetitions count once
+        again = {record.n for record in records if record.attempt}  # not alone, whichever comes first
         for record in records:
             n = record.n
-            if record.attempt == 0 and n not in special and n not in released and is_plain(record):
+            if record.attempt == 0 and n not in again and n not in special and n not in released and is_plain(record):
                 plain[n] = record
             elif not self._knows_closed(n, record.attempt):
                 self._put(Seen(n, record.attempt, whole(record, self.study), 0.0))
@@ -385,6 +400,7 @@ class View:
         gone = known.pop(attempt, None) if known else None
         if gone is None:
             return
+        self.names.untold(n, attempt)
         self.problems.pop(self.keys.attempt(n, attempt), None)
         if not known:
             del self._special[n]
