@@ -175,9 +175,10 @@ class Attempt:
 
     def keep(self, name: str, path: Path) -> str:
         """Keep a file by digest under a name; it is in the record when this returns. Returns the digest."""
+        self._check()
+        digest: str = self._insist(lambda: self.store.put(path))  # hours, perhaps: no lock, or no beats meanwhile
         with self.lock:
             self._check()
-            digest: str = self._insist(lambda: self.store.put(path))
             files = {**self.files, name: digest}
             self._insist(lambda: self._rewrite({"files": files}))
             self.files = files

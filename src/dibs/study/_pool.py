@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing import connection, resource_tracker
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dibs.errors import DibsError, StoreError, UsageError
@@ -94,6 +95,7 @@ class Pool:
     payload: bytes
     terms: Terms
     count: int
+    size: int  # how many trials there will be, for those who watch
     on_event: OnEvent | None
     children: list[Child] = field(default_factory=list)
     tally: Tally = field(default_factory=Tally)
@@ -144,10 +146,11 @@ class Pool:
             if kill_at is not None and clock.monotonic() >= kill_at:
                 return  # `finally` kills
             if self.on_event is not None and clock.monotonic() >= count_at:
-                count_at = clock.monotonic() + _COUNT_EVERY_S
+                began = clock.monotonic()
                 with suppress(StoreError):
                     self.study.view.refresh()
-                    self._tell(counted(self.study, self.terms.trials))
+                    self._tell(counted(self.study, self.size))
+                count_at = clock.monotonic() + max(_COUNT_EVERY_S, 20 * (clock.monotonic() - began))
 
     def _result(self) -> Tally:
         self.tally.error = self.error
@@ -298,6 +301,8 @@ class Pool:
             log.log(event.level, "worker %d: %s", event.worker, event.text)
         elif isinstance(event, WorkerDied):
             log.warning("worker %d (process %d) died: %s", event.worker, event.pid, event.cause)
+        elif isinstance(event, Stopping) and not event.interrupting:
+            log.warning("%s: finishing the running trials, no new ones; again interrupts them", event.reason)
 
 
 def _end_group(pid: int) -> None:
@@ -323,10 +328,16 @@ def _quiet_start(workers: int) -> Iterator[None]:
 
 
 def _cores() -> int:
+    """The processors this process may use: its affinity, and what a container's quota leaves of it (cgroup v2)."""
     try:
-        return len(os.sched_getaffinity(0))
+        cores = len(os.sched_getaffinity(0))
     except AttributeError:
-        return os.cpu_count() or 1
+        cores = os.cpu_count() or 1
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        return min(cores, max(1, int(quota) // int(period)))
+    except (OSError, ValueError):  # no such file, or "max"
+        return cores
 
 
 def _cause(code: int) -> str:

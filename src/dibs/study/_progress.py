@@ -178,7 +178,8 @@ class Progress:
             fd = os.dup(sys.stderr.fileno())
         except (OSError, ValueError, AttributeError):
             return sys.stderr
-        self._own = open(fd, "w", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115, PTH123 - a descriptor
+        encoding = sys.stderr.encoding
+        self._own = open(fd, "w", encoding=encoding, errors="backslashreplace")  # noqa: SIM115, PTH123 - a descriptor
         return self._own
 
 

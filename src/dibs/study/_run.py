@@ -97,8 +97,8 @@ def run(
             on_event(counted(study, size))
         if workers == 1:
             _here(study, objective, terms, tally, on_event)
-        elif not _settled(study, trials):
-            tally = _pooled(study, pickled, terms, min(workers, max(1, trials)), on_event)
+        elif not _settled(study, size):
+            tally = _pooled(study, pickled, terms, min(workers, max(1, size)), size, on_event)
         else:
             tally.why = "settled"
         summary = summary_of(study, trials, tally)
@@ -124,9 +124,8 @@ def summary_of(study: Study, trials: int, tally: Tally | None = None) -> RunSumm
     unfinished = bool(open_) or view.low() < size
     best = best_of(view, study.goal, 1)
     held = tuple(Holder(seen.n, seen.attempt, *_holder(seen.record)) for seen in view.running() if seen.n < size)
-    whos = [
-        seen.record.who for attempts in view.attempts.values() for seen in attempts.values() if seen.record is not None
-    ]
+    rare = [seen.record for trial in view.specials() for seen in view.seens(trial.n).values()]
+    whos = view.table.whos() | {record.who for record in rare if record is not None}
     return RunSummary(
         trials=trials,
         states=counts_of(view),
@@ -171,15 +170,14 @@ def _packed(study: Study, objective: Objective) -> bytes:
     return packed(study, objective)
 
 
-def _pooled(study: Study, payload: bytes, terms: Terms, workers: int, on_event: OnEvent | None) -> Tally:
+def _pooled(study: Study, payload: bytes, terms: Terms, workers: int, size: int, on_event: OnEvent | None) -> Tally:
     from ._pool import Pool
 
-    return Pool(study, payload, terms, workers, on_event).run()
+    return Pool(study, payload, terms, workers, size, on_event).run()
 
 
-def _settled(study: Study, trials: int) -> bool:
+def _settled(study: Study, size: int) -> bool:
     """Whether there is nothing to do, as far as one look can tell (then no process is started)."""
-    size = study.claimer(trials).trials
     view = study.view
     return view.low() >= size and not any(folded.n < size for folded in view.unsettled())
 

@@ -76,8 +76,10 @@ def work(
     while True:
         got = claim_next(session, claimer, wait=terms.wait, until=terms.until, worker=worker)
         if counting and session.on_event is not None and session.clock.monotonic() >= count_at:
+            began = session.clock.monotonic()
             session.tell(counted(study, claimer.trials))
-            count_at = session.clock.monotonic() + _COUNT_EVERY_S
+            now = session.clock.monotonic()
+            count_at = now + max(_COUNT_EVERY_S, 20 * (now - began))
         if not isinstance(got, Attempt):
             tally.why = got.why
             return
