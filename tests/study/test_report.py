@@ -12,6 +12,7 @@ from tests.parts import FakeMachine, body_at, store_over
 
 from dibs import Float, Int, Space, Store, Study, UsageError
 from dibs.study import finished, in_flight, report, take
+from dibs.study._within import Within
 
 POINT = {"x": 0.5}
 
@@ -227,6 +228,44 @@ def test_with_a_space_only_points_of_its_parameters(store: Store) -> None:
     take(store, {"x": 0.9, "y": 1}, study="spam", trial=1, goal="min")
     assert len(in_flight(store, Space(x=Float(0, 1)), study="spam")) == 1
     assert len(in_flight(store, Space(x=Float(0, 1), y=Int(0, 2), z=Int(0, 2)), study="spam")) == 2
+
+
+def test_what_is_left_keeps_its_indexes_and_what_was_looked_at_once_is_remembered(store: Store) -> None:
+    space = Space(x=Float(0, 1))
+    for n in range(1, 300):
+        point = {"x": 0.5, "y": 1} if n % 3 == 0 else {"x": n / 300}
+        take(store, point, study="spam", trial=n, goal="min")
+        report(store, point, [float(n)], study="spam", trial=n, state="done")
+        if n in (1, 2, 3, 150, 299):
+            ours = [k for k in range(1, n + 1) if k % 3]
+            for _ in range(2):
+                done = finished(store, space, study="spam")
+                assert list(done.n) == list(done.score) == ours
+                assert all(point.keys() == {"x"} for point in done.points)
+                assert set(done.state) == {1}
+            assert len(finished(store, Space(x=Float(0, 1), y=Int(0, 2)), study="spam")) == n
+    take(store, POINT, study="spam", trial=10**9, goal="min")
+    report(store, POINT, [0.5], study="spam", trial=10**9, state="done")
+    assert list(finished(store, space, study="spam").n) == [*ours, 10**9], "an index far away costs no memory"
+
+
+def test_a_settled_trial_is_looked_at_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[Any] = []
+    code = Within._code
+    monkeypatch.setattr(Within, "_code", lambda self, point: looked.append(point) or code(self, point))
+    space = Space(x=Float(0, 1))
+    for n in range(1, 20):
+        take(store, POINT, study="spam", trial=n, goal="min")
+        report(store, POINT, [float(n)], study="spam", trial=n, state="done")
+        assert len(finished(store, space, study="spam")) == n
+    assert len(looked) == 19
+
+
+def test_attached_results_of_another_space_are_left_out(store: Store) -> None:
+    study = Study(store, "spam", Space(x=Float(0, 1), y=Int(0, 2)), goal="min")
+    study.attach({"x": 0.25, "y": 1}, 1.0)
+    assert list(finished(store, Space(x=Float(0, 1)), study="spam")) == []
+    assert list(finished(store, study.space, study="spam").n) == [-1]
 
 
 def test_a_study_of_nobody_is_empty(store: Store) -> None:

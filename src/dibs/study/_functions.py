@@ -26,6 +26,7 @@ from ._quiet import beat_s_of
 from ._succession import next_attempt
 from ._trial import score_of
 from ._view import View, view_of
+from ._within import Within
 
 __all__ = ["Taken", "abandoned", "finished", "in_flight", "report", "rescue", "take"]
 
@@ -139,12 +140,14 @@ def report(
 
 def finished(store: Store, space: Space | None = None, *, study: str) -> History:
     """Done trials (and attached results) with their scores, by index; with a space, those of its parameters only."""
-    return _only(space, _results.finished_of(_fresh(store, study)))
+    history = _results.finished_of(_fresh(store, study))
+    return history if space is None else _within(store, study, space).settled(history)
 
 
 def in_flight(store: Store, space: Space | None = None, *, study: str) -> History:
     """Running trials, yours too, with no score; quiet ones (by the newest stamp seen) are left out."""
-    return _only(space, _results.in_flight_of(_fresh(store, study), _stale_s(store, study)))
+    history = _results.in_flight_of(_fresh(store, study), _stale_s(store, study))
+    return history if space is None else _within(store, study, space).all(history)
 
 
 def abandoned(store: Store, study: str, stale_s: float | None = None) -> list[tuple[int, int]]:
@@ -286,10 +289,8 @@ def _fresh(store: Store, study: str) -> View:
     return view
 
 
-def _only(space: Space | None, history: History) -> History:
-    if space is None:
-        return history
-    names = set(space.names)
-    if all(point.keys() <= names for point in history.points):
-        return history
-    return History.coerce([pair for pair in history if pair[0].keys() <= names])
+def _within(store: Store, study: str, space: Space) -> Within:
+    found: Within | None = store.kept.get(("within", study, space.names))
+    if found is None:
+        found = store.kept.setdefault(("within", study, space.names), Within(space))
+    return found
