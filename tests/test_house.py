@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SOURCE = sorted((ROOT / "src" / "dibs").rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
-LONGEST = 400
+LONGEST = {"src": 400, "tests": 500}  # about 150 is what to aim at
 
 # module -> where it may be used all the same
 CLOCKS_AND_CHANCE = {
@@ -105,7 +105,7 @@ def loaded_by(*arguments: str) -> set[str]:
 
 def test_files_are_short() -> None:
     sizes = {name(path): len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCE + TESTS}
-    assert {path: size for path, size in sizes.items() if size > LONGEST} == {}
+    assert {path: size for path, size in sizes.items() if size > LONGEST[path.partition("/")[0]]} == {}
 
 
 def test_every_module_opens_with_its_law() -> None:
