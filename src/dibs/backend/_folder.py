@@ -33,6 +33,7 @@ _TOUCH_FOLLOWS = os.utime not in os.supports_follow_symlinks
 
 
 Write = Callable[[str, "FolderDraft", int], Outcome]
+_FSYNC = ("result", "all", "none")
 
 
 class FolderDraft(Draft):
@@ -52,11 +53,17 @@ class FolderBackend(Backend):
     At most one creator of a key is told WON, on every file system whose link(2) or mkdir(2) is exclusive
     (``dibs doctor`` finds out). With mkdir, a claimed key whose record is not written yet reads as ``b""``, and LOST
     needs no second look. Folders that are links are not listed; a read does not check the folders on its way.
+
+    ``fsync``: what survives a power cut. "result": what is asked to be durable (results, blobs, notes), the file and
+    its folder; "all": claims too; "none": nothing is waited for.
     """
 
-    def __init__(self, root: Path | str, claim: str = "link") -> None:
+    def __init__(self, root: Path | str, claim: str = "link", fsync: str = "result") -> None:
         if claim not in ("link", "mkdir"):
             raise UsageError(f"claim={claim!r}: a folder claims by 'link' or by 'mkdir'")
+        if fsync not in _FSYNC:
+            raise UsageError(f"fsync={fsync!r}: 'result' (the default), 'all' or 'none'")
+        self._fsync = fsync
         self.root: Path = Path(root).absolute()
         self.traits = Traits("folder", claim, conditional_replace=False, touch=True, listing_sorted=True, stamps=True)
         self._base = str(self.root).rstrip("/") + "/"
@@ -65,10 +72,10 @@ class FolderBackend(Backend):
         self._names = TempNames()
 
     def __repr__(self) -> str:
-        return f"FolderBackend({str(self.root)!r}, claim={self.traits.claim!r})"
+        return f"FolderBackend({str(self.root)!r}, claim={self.traits.claim!r}, fsync={self._fsync!r})"
 
-    def __reduce__(self) -> tuple[type[FolderBackend], tuple[str, str]]:
-        return FolderBackend, (str(self.root), self.traits.claim)
+    def __reduce__(self) -> tuple[type[FolderBackend], tuple[str, str, str]]:
+        return FolderBackend, (str(self.root), self.traits.claim, self._fsync)
 
     def prepare(self) -> None:
         """Make the root, and ``tmp/`` in it, where the root's parent exists; StoreError with the reason otherwise."""
@@ -77,6 +84,8 @@ class FolderBackend(Backend):
     # ---- writing
 
     def stage(self, data: bytes | Iterable[bytes], *, durable: bool = False) -> Draft:
+        if self._fsync != "result":
+            durable = self._fsync == "all"
         temp = self._names.new()
         path = self._base + temp
         size = write_whole(self._open_temp(path), path, data, durable=durable)

@@ -50,6 +50,8 @@ __all__ = ["verb"]
 @click.option("--wait", is_flag=True, help="Stay until every trial is settled, also those of others.")
 @click.option("--create", is_flag=True, help="Create the store even inside a job array.")
 @click.option("--unchecked", is_flag=True, help="Trust a file system nobody vouches for.")
+@click.option("--fsync", type=click.Choice(["result", "all", "none"]), default="result", show_default=True,
+              help="What survives a power cut: results, claims too, or nothing that is not on the disk yet.")  # fmt: skip
 @me_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
 @as_json
@@ -101,7 +103,7 @@ def _open(where: str, name: str, found: SearchFile, options: dict[str, Any]) -> 
     if goal is None and not _exists(where, name):
         raise UsageError(f'no goal: say --goal min or put goal = "min" in {found.path} (or max, if more is better)')
     create = (options["create"] or None) if goal is not None else False
-    store = Store(where, create=create, unchecked=options["unchecked"])
+    store = Store(where, create=create, unchecked=options["unchecked"], fsync=options["fsync"])
     return Study(
         store, name, found.space, goal=goal, sampler=options["sampler"] or found.sampler(), seed=options["seed"],
         stale_s=options["stale"], me=options["me"],

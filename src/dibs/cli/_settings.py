@@ -16,7 +16,7 @@ __all__ = ["NAME", "find", "settings"]
 NAME = "dibs.toml"
 _TEXT, _COUNT, _SPAN, _YES = "a text", "a whole number", 'seconds or a text such as "90s", "5m", "2h"', "true or false"
 _KINDS = {
-    "store": _TEXT, "study": _TEXT, "me": _TEXT, "work": _TEXT, "goal": _TEXT, "sampler": _TEXT,
+    "store": _TEXT, "study": _TEXT, "me": _TEXT, "work": _TEXT, "goal": _TEXT, "sampler": _TEXT, "fsync": _TEXT,
     "trials": _COUNT, "workers": _COUNT, "retries": _COUNT, "seed": _COUNT, "max_failures": _COUNT,
     "time": _SPAN, "stale": _SPAN, "rescue_after": _SPAN, "grace": _SPAN,
     "no_rescue": _YES, "unchecked": _YES,

@@ -55,10 +55,10 @@ def local_path(url: str | os.PathLike[str]) -> Path:
 
 
 def open_folder(
-    root: Path, machine: Machine, *, create: bool | None, unchecked: bool
+    root: Path, machine: Machine, *, create: bool | None, unchecked: bool, fsync: str = "result"
 ) -> tuple[Backend, dict[str, Any]]:
     """The backend behind a folder and the marker's body. Raises StoreError with the remedy if it cannot be one."""
-    backend = FolderBackend(root)
+    backend = FolderBackend(root, fsync=fsync)
     if root.exists() and not root.is_dir():
         raise StoreError(f"{root} is a file, not a folder: give the path of a folder")
     marker = _read_marker(backend, root) if root.is_dir() else None
@@ -73,7 +73,7 @@ def open_folder(
         raise StoreError(
             f"{root}/{MARKER} names the claim method {method!r}, which this version does not know: upgrade dibs"
         )
-    return (backend if method == "link" else FolderBackend(root, claim="mkdir")), marker
+    return (backend if method == "link" else FolderBackend(root, claim="mkdir", fsync=fsync)), marker
 
 
 def _may_create(root: Path, create: bool | None) -> None:

@@ -51,13 +51,15 @@ class Store:
     ``create``: True makes a missing store (in a parent that exists), False never does, None (the default)
     makes one except inside a job array, where a missing mount would begin a thousand private searches.
     ``unchecked``: trust a mount of a type that is known to lie or not known at all.
+    ``fsync``: what survives a power cut: "result" (closed records, blobs and notes; the default), "all" (claims
+    too), "none".
     Raises StoreError (the path is a file, missing, read-only, full, or on a mount nobody vouches for).
     """
 
-    def __init__(self, url: str | os.PathLike[str], create: bool | None = None, unchecked: bool = False) -> None:
+    def __init__(self, url: str | os.PathLike[str], create: bool | None = None, unchecked: bool = False, fsync: str = "result") -> None:
         root = local_path(url)
         machine = Here()
-        backend, self.marker = open_folder(root, machine, create=create, unchecked=unchecked)
+        backend, self.marker = open_folder(root, machine, create=create, unchecked=unchecked, fsync=fsync)
         self._set(backend, machine, str(root))
 
     @classmethod
