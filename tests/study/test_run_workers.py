@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 from pathlib import Path
@@ -58,6 +59,12 @@ def test_a_store_in_memory_is_this_processs_alone() -> None:
     study = Study(Store.over(MemoryBackend()), "s", SPACE, goal="min")
     with pytest.raises(UsageError, match="in this process's memory"):
         study.run(print, 5, workers=2)
+
+
+def test_a_daemon_process_may_not_start_any(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", True)  # type: ignore[attr-defined]
+    with pytest.raises(UsageError, match="a daemon process of multiprocessing may not"):
+        open_study(tmp_path).run(print, 5, workers=2)
 
 
 def test_without_the_guard_one_sentence_and_no_fork_bomb(tmp_path: Path) -> None:

@@ -147,6 +147,7 @@ def test_ctrl_c_once_finishes_what_runs(tmp_path: Path, workers: str) -> None:
     (tmp_path / "finish").touch()
     code, _, err = end(process)
     assert code == -signal.SIGINT, err  # KeyboardInterrupt: 130 for a shell
+    assert err.count("finishing the running trial") == 1
     assert {result.state for result in study.results()} == {"done"}
     assert len(study.results()) < 5
 
@@ -218,6 +219,21 @@ def test_a_worker_that_dies_is_replaced_and_its_trial_is_finished(tmp_path: Path
     assert second.point == first.point
     assert second.seed == first.seed
     assert first.state == ("interrupted" if cause == "143" else "running")
+
+
+def test_every_worker_is_replaced_where_all_of_them_die(tmp_path: Path) -> None:
+    body = """
+def objective(trial):
+    if trial.attempt == 0 and trial.n < 3:
+        os._exit(1)
+    return 1.0
+
+if __name__ == "__main__":
+    print(study().run(objective, 3, workers=2, progress=False).why)
+"""
+    code, out, err = run(program(tmp_path, body))
+    assert (code, out) == (0, "settled\n"), err
+    assert [(r.attempt, r.state) for r in open_study(tmp_path).results()] == [(1, "done")] * 3
 
 
 def test_workers_that_always_die_end_the_run(tmp_path: Path) -> None:
@@ -295,6 +311,8 @@ def test_no_process_is_left_behind(tmp_path: Path) -> None:
     process = start(program(tmp_path, SWALLOWS + MAIN), "2", "0.2")
     eventually(lambda: begun(tmp_path), process)
     below = eventually(lambda: children_of(process.pid), process)
+    workers = {result.who.pid for result in open_study(tmp_path).results()}
+    assert all(os.getpgid(pid) == pid for pid in workers)  # the terminal's Ctrl-C is the parent's alone
     process.send_signal(signal.SIGTERM)
     assert end(process)[0] == 143
     eventually(lambda: not any(alive(pid) for pid in below))

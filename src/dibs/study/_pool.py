@@ -53,6 +53,10 @@ def packed(study: Study, objective: Objective) -> bytes:
     """Study and objective for a fresh process. Raises UsageError if it could not import the objective."""
     if study.store.backend.traits.name == "memory":
         raise UsageError("workers > 1 needs a store that other processes reach: this one is in this process's memory")
+    if multiprocessing.current_process().daemon:
+        raise UsageError(
+            "workers > 1 starts processes, which a daemon process of multiprocessing may not: use workers=1"
+        )
     try:
         data = pickle.dumps((study, objective))
     except (pickle.PicklingError, AttributeError, TypeError) as wrong:
@@ -197,6 +201,8 @@ class Pool:
             case Unusable():
                 child.unusable = message.text
                 return
+            case Stopping():
+                return  # it stops because this process said so, and has said so
             case Ready():
                 child.ready = self.ever_ready = True
                 if self.succeeded:
@@ -296,7 +302,10 @@ class Pool:
 
     def _tell(self, event: Event) -> None:
         if self.on_event is not None:
-            self.on_event(event)
+            try:
+                self.on_event(event)
+            except Exception:  # a display's trouble is not the run's
+                log.debug("an event could not be shown", exc_info=True)
         elif isinstance(event, Said):
             log.log(event.level, "worker %d: %s", event.worker, event.text)
         elif isinstance(event, WorkerDied):

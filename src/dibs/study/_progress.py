@@ -45,7 +45,8 @@ class Progress:
         self._closed_here = 0
         self._waiting = 0
         self._stopping = ""
-        self._since = self._clock.monotonic()
+        self._began_at: float | None = None  # the first trial; when processes start does not count
+        self._closed_at = 0.0
         self._drawn_at = self._lined_at = -1e9
         self._held_back: str | None = None
         self._skipped = 0
@@ -79,7 +80,8 @@ class Progress:
             case Ready():
                 self._workers.add(e.worker)
             case Claimed():
-                self._running[e.n, e.attempt] = self._clock.monotonic()
+                self._running[e.n, e.attempt] = now = self._clock.monotonic()
+                self._began_at = now if self._began_at is None else self._began_at
             case Closed():
                 self._take_closed(e)
             case Counted():
@@ -97,7 +99,7 @@ class Progress:
             case Stopping():
                 self._stopping = "interrupting" if e.interrupting else "finishing what runs, no new trials"
                 again = "" if e.interrupting else "; Ctrl-C again interrupts"
-                self._line(f"{e.reason}: {self._stopping}{again}")
+                self._line(f"{'Ctrl-C' if e.reason == 'SIGINT' else e.reason}: {self._stopping}{again}")
             case Said():
                 self._line(e.text)
             case Reported():
@@ -106,6 +108,7 @@ class Progress:
     def _take_closed(self, e: Closed) -> None:
         self._running.pop((e.n, e.attempt), None)
         self._closed_here += 1
+        self._closed_at = self._clock.monotonic()
         state = "to be retried" if e.again else e.state
         self._states[state] = self._states.get(state, 0) + 1
         if e.state == "done" and e.score is not None:
@@ -134,10 +137,8 @@ class Progress:
         ]
         if self._best is not None:
             parts.append(f"best {self._best:.6g}")
-        if self._closed_here:
-            rate = self._closed_here / max(1e-9, self._clock.monotonic() - self._since)
-            left = max(0, self.total - sum(count for state, count in self._states.items() if state in _SETTLED))
-            parts.append(f"{rate:.2g}/s" + (f", {_duration(left / rate)} left" if left else ""))
+        if self._closed_here and self._began_at is not None and self._closed_at > self._began_at:
+            parts.append(self._pace(self._closed_here / (self._closed_at - self._began_at)))
         if len(self._workers) > 1:
             parts.append(f"{len(self._workers)} workers")
         if self._stopping:
@@ -145,6 +146,14 @@ class Progress:
         elif self._waiting:
             parts.append(f"waiting for {self._waiting}")
         return ", ".join(parts)
+
+    def _pace(self, rate: float) -> str:
+        """Trials per second here, and how long the rest takes at that pace, counted down between two ends."""
+        left = max(0, self.total - sum(count for state, count in self._states.items() if state in _SETTLED))
+        pace = f"{rate:.2g}/s" if rate >= 1 else f"{_duration(1 / rate)} each"
+        if not left:
+            return pace
+        return f"{pace}, {_duration(max(0.0, left / rate - (self._clock.monotonic() - self._closed_at)))} left"
 
     def _draw(self, *, force: bool = False) -> None:
         now = self._clock.monotonic()
