@@ -31,6 +31,8 @@ VERBS = {
     "resume": "Let a stopped study go on.",
     "retry": "Let failed trials be tried again.",
     "rescue": "Free the trials of machines that went away.",
+    "check": "Look for damage in a store, and say what to do.",
+    "gc": "Remove what nothing in a store can need.",
 }
 EPILOG = """\b
 Example:

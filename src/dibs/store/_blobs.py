@@ -30,7 +30,7 @@ def put(backend: Backend, data: bytes | os.PathLike[str] | BinaryIO | Iterable[b
     if isinstance(data, bytes | bytearray | memoryview):
         raw = bytes(data)
         digest = hashlib.sha256(raw).hexdigest()
-        if has(backend, digest):
+        if _renewed(backend, digest):
             return digest
         return _name(backend, backend.stage(raw, durable=True), digest)
     hasher = hashlib.sha256()
@@ -43,6 +43,13 @@ def put(backend: Backend, data: bytes | os.PathLike[str] | BinaryIO | Iterable[b
 
     draft = backend.stage(passing(), durable=True)
     return _name(backend, draft, hasher.hexdigest())
+
+
+def _renewed(backend: Backend, digest: str) -> bool:
+    """Whether the blob is there, now with a stamp of today: a collector of old blobs must not take it meanwhile."""
+    if not backend.traits.touch:
+        return has(backend, digest)
+    return backend.touch(blob_key(digest))
 
 
 def _name(backend: Backend, draft: Any, digest: str) -> str:

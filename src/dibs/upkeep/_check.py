@@ -1,0 +1,106 @@
+"""Is the store as it should be? Says what is wrong, what it means and what to do; never changes anything.
+
+It reads every object (``deep`` also every blob), so its cost is the store's size; run it when something looks odd,
+before a store is archived, or never.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+
+from dibs.record import TrialRecord
+from dibs.store import Store
+
+from ._findings import Finding, Report
+from ._inventory import Inventory, Step, take_inventory
+
+__all__ = ["check"]
+
+
+def check(store: Store, *, deep: bool = False, step: Step | None = None) -> Report:
+    """Read the whole store and report. ``deep``: read and hash every blob too. Raises StoreError only for an outage."""
+    found = take_inventory(store, step)
+    findings = list(found.findings)
+    for study, attempts in sorted(found.records.items()):
+        findings += _study(study, attempts)
+    findings += _rolls(found)
+    findings += _blobs(store, found, deep)
+    findings += [Finding("temporary", entry.key, f"{max(0, entry.size)} bytes") for entry in found.temporaries]
+    findings += [
+        Finding("orphan", entry.key, "the live curve of an attempt that is closed or gone")
+        for (study, n, attempt), entry in sorted(found.live.items())
+        if not _is_running(found, study, n, attempt)
+    ]
+    return Report(
+        store.url, found.objects, found.bytes, tuple(sorted(findings, key=lambda f: (not f.fault, f.kind, f.key)))
+    )
+
+
+def _is_running(found: Inventory, study: str, n: int, attempt: int) -> bool:
+    attempts = found.records.get(study, {})
+    if (n, attempt) not in attempts:
+        return False
+    record = attempts[n, attempt]
+    return record is None or not record.closed
+
+
+def _study(study: str, attempts: Mapping[tuple[int, int], TrialRecord | None]) -> Iterator[Finding]:
+    """What the attempts of one study say about each other."""
+    base = f"study/{study}/"
+    asked = max((record.of for record in attempts.values() if record is not None), default=0)
+    goals = {record.goal for record in attempts.values() if record is not None and record.goal}
+    if len(goals) > 1:
+        yield Finding("contradictory", base, "its records have different goals")
+    carried: dict[str, int] = {}
+    all_read = all(record is not None for record in attempts.values())
+    for (n, attempt), record in sorted(attempts.items()):
+        key = f"{base}{n}-{attempt}"
+        if n >= asked and all_read:
+            yield Finding("beyond", key, f"the largest number of trials asked for is {asked}")
+        if attempt and (n, attempt - 1) not in attempts:
+            yield Finding("gap", key, f"attempt {attempt - 1} is not there")
+        if record is None:
+            continue
+        first = attempts.get((n, 0))
+        if attempt and first is not None and (first.point, first.seed) != (record.point, record.seed):
+            yield Finding("contradictory", key, "its point or seed is not the first attempt's")
+        if record.state == "done" and record.score is None:
+            yield Finding("contradictory", key, "it is done and has no score")
+        if record.wish and carried.setdefault(record.wish, n) != n:
+            yield Finding("contradictory", key, f"its wish is also carried by trial {carried[record.wish]}")
+
+
+def _rolls(found: Inventory) -> Iterator[Finding]:
+    """Copies must be what they are copies of; a copy without its original is the record."""
+    for study, key, records in found.rolls:
+        attempts = found.records.get(study, {})
+        for name, copy in records.items():
+            n, _, attempt = name.partition("-")
+            if not (n.isdigit() and attempt.isdigit() and isinstance(copy, dict)):
+                yield Finding("torn", key, f"it holds something under the name {name!r}")
+                continue
+            original = attempts.get((int(n), int(attempt)))
+            if original is None:
+                continue  # removed by hand, or does not read (told already): the copy is the record
+            if (copy.get("state"), copy.get("score"), copy.get("nonce")) != (
+                original.state,
+                original.score,
+                original.nonce,
+            ):
+                yield Finding("contradictory", key, f"its copy of {name} is not what the original says")
+
+
+def _blobs(store: Store, found: Inventory, deep: bool) -> Iterator[Finding]:
+    for digest, key in sorted(found.references.items()):
+        if digest not in found.blobs and key.startswith("study/") and "/wish/" not in key and "/given/" not in key:
+            yield Finding("missing", key, f"it names the blob {digest}")
+    for digest, entry in sorted(found.blobs.items()):
+        if digest not in found.references:
+            yield Finding("orphan", entry.key, f"{max(0, entry.size)} bytes")
+        elif deep:
+            hasher = hashlib.sha256()
+            for chunk in store.backend.stream(entry.key) or ():
+                hasher.update(chunk)
+            if hasher.hexdigest() != digest:
+                yield Finding("damaged", entry.key, f"{found.references[digest]} needs it")

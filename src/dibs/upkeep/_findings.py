@@ -1,0 +1,80 @@
+"""What can be wrong with a store, each kind with what it means and what to do. Pure.
+
+Two weights: a *fault* is a promise that does not hold (a damaged result, two answers to one question); a *leftover*
+costs room and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import Any
+
+__all__ = ["KINDS", "Finding", "Report"]
+
+#: kind -> (is it a fault, what it means, what to do)
+KINDS: dict[str, tuple[bool, str, str]] = {
+    "torn": (True, "the object does not parse: it counts as running since its last write, without a score",
+             "a running trial mends itself or is rescued; else remove the file by hand and the trial runs again"),
+    "newer": (True, "a later version of dibs wrote it", "upgrade dibs on this machine"),
+    "foreign": (False, "no version of dibs puts a file there", "move it out of the store"),
+    "misplaced": (True, "the object under this name belongs to another one", "remove the file by hand"),
+    "missing": (True, "a record names bytes that are not there", "the score is whole; curve, traceback or file are lost"),
+    "damaged": (True, "the bytes under a digest are others", "remove the file by hand; who has the original puts it again"),
+    "contradictory": (True, "two objects say different things about one trial", "the fold decides; tell the authors if nobody edited files"),
+    "gap": (True, "an attempt is there and the one before it is not", "somebody removed a record by hand; nothing to do"),
+    "beyond": (True, "a trial at or above the largest number ever asked for", "tell the authors if nobody edited files"),
+    "orphan": (False, "nothing refers to it", "`dibs gc` removes it once it is old"),
+    "temporary": (False, "a write that was never finished, or is just going on", "`dibs gc` removes it once it is old"),
+    "unwritten": (False, "a claim whose record was never written", "it counts as running and is rescued when quiet"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing found: its kind, the key it is about, and what exactly."""
+
+    kind: str
+    key: str
+    what: str
+
+    @property
+    def fault(self) -> bool:
+        """Whether a promise does not hold (else it only costs room)."""
+        return KINDS[self.kind][0]
+
+    @property
+    def meaning(self) -> str:
+        return KINDS[self.kind][1]
+
+    @property
+    def cure(self) -> str:
+        return KINDS[self.kind][2]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a check looked at and found. ``clean``: no fault (leftovers may be there)."""
+
+    store: str
+    objects: int
+    bytes: int
+    findings: tuple[Finding, ...]
+
+    @property
+    def clean(self) -> bool:
+        return not any(finding.fault for finding in self.findings)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return dict(Counter(finding.kind for finding in self.findings))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        return {
+            "store": self.store, "objects": self.objects, "bytes": self.bytes, "clean": self.clean, "counts": self.counts,
+            "findings": [
+                {**asdict(finding), "fault": finding.fault, "meaning": finding.meaning, "cure": finding.cure}
+                for finding in self.findings
+            ],
+        }  # fmt: skip

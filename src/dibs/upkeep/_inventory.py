@@ -1,0 +1,162 @@
+"""Everything in a store, read once and held by kind: what check and gc look at. Reads, and writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from dibs.backend import Entry
+from dibs.errors import NewerFormat, RecordError
+from dibs.record import TrialRecord, decode, decode_trial
+from dibs.store import Store
+
+from ._findings import Finding
+from ._layout import Place, place_of
+
+__all__ = ["Inventory", "take_inventory"]
+
+Step = Callable[[int], None]
+_RECORDS = ("trial", "again")
+
+
+@dataclass
+class Inventory:
+    """The store's objects by kind; ``references`` are the digests any readable object names."""
+
+    objects: int = 0
+    bytes: int = 0
+    blobs: dict[str, Entry] = field(default_factory=dict)  # digest -> entry
+    temporaries: list[Entry] = field(default_factory=list)
+    live: dict[tuple[str, int, int], Entry] = field(default_factory=dict)
+    records: dict[str, dict[tuple[int, int], TrialRecord | None]] = field(default_factory=dict)  # study -> attempts
+    rolls: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)  # (study, key, "n-a" -> record)
+    wishes: dict[str, set[str]] = field(default_factory=dict)
+    definitions: dict[str, dict[str, Any]] = field(default_factory=dict)
+    references: dict[str, str] = field(default_factory=dict)  # digest -> a key that names it
+    findings: list[Finding] = field(default_factory=list)
+    unreadable: int = 0  # objects whose references nobody can know
+
+
+def take_inventory(store: Store, step: Step | None = None) -> Inventory:
+    """Read the whole store. ``step`` is told how many objects were seen, for progress."""
+    found = Inventory()
+    for entry in _entries(store):
+        found.objects += 1
+        found.bytes += max(0, entry.size)
+        if step is not None:
+            step(found.objects)
+        _sort_in(store, found, entry, place_of(entry.key))
+    found.temporaries = list(store.backend.list("tmp/", details=True))
+    return found
+
+
+def _entries(store: Store) -> Iterator[Entry]:
+    """All keys but temporaries and the attempts' own folders."""
+    backend = store.backend
+    for name in sorted(backend.names("")):
+        if name == "tmp":
+            continue
+        if name == "study":
+            for segment in backend.folders("study/"):
+                for part in sorted(backend.names(f"study/{segment}/")):
+                    if part != "work":
+                        yield from _below(store, f"study/{segment}/", part)
+        else:
+            yield from _below(store, "", name)
+
+
+def _below(store: Store, prefix: str, name: str) -> Iterator[Entry]:
+    """The key itself, or the keys below it."""
+    try:
+        there = list(store.backend.list(f"{prefix}{name}/", details=True))
+    except RecordError:
+        there = []
+    if there:
+        yield from there
+        return
+    key = prefix + name
+    try:
+        found = store.backend.read(key)
+    except RecordError:
+        yield Entry(key, "", 0.0, -1)
+        return
+    if found is not None:
+        yield Entry(key, found.version, found.modified, len(found.data))
+
+
+def _sort_in(store: Store, found: Inventory, entry: Entry, place: Place) -> None:
+    if place.kind == "foreign":
+        found.findings.append(Finding("foreign", entry.key, "no object of a store has such a name"))
+        return
+    if place.kind == "blob":
+        found.blobs[place.digest] = entry
+        return
+    if place.kind == "live":
+        found.live[place.study, place.n, place.attempt] = entry
+        return
+    try:
+        there = store.backend.read(entry.key)
+    except RecordError as wrong:
+        _unreadable(found, entry.key, "torn", str(wrong), place)
+        return
+    if there is None:
+        return  # removed meanwhile
+    if not there.data:
+        kind = "unwritten" if store.backend.traits.claim == "mkdir" else "torn"
+        _unreadable(found, entry.key, kind, "it is empty", place)
+        return
+    try:
+        if place.kind in _RECORDS:
+            _record(found, decode_trial(there.data, entry.key), entry.key, place)
+        else:
+            _other(found, decode(there.data, entry.key), entry.key, place)
+    except NewerFormat as wrong:
+        _unreadable(found, entry.key, "newer", str(wrong), place)
+    except RecordError as wrong:
+        _unreadable(found, entry.key, "torn", str(wrong), place)
+
+
+def _unreadable(found: Inventory, key: str, kind: str, what: str, place: Place) -> None:
+    found.findings.append(Finding(kind, key, what))
+    found.unreadable += place.kind != "roll"  # a roll is a cache: what it names, its originals name
+    if place.kind in _RECORDS:
+        found.records.setdefault(place.study, {})[place.n, place.attempt] = None
+
+
+def _record(found: Inventory, record: TrialRecord, key: str, place: Place) -> None:
+    if (record.n, record.attempt) != (place.n, place.attempt):
+        found.findings.append(Finding("misplaced", key, f"it says it is trial {record.n} attempt {record.attempt}"))
+        found.unreadable += 1
+        return
+    found.records.setdefault(place.study, {})[place.n, place.attempt] = record
+    for digest in (record.blob, record.contract, *record.files.values()):
+        if digest:
+            found.references.setdefault(digest, key)
+
+
+def _other(found: Inventory, body: dict[str, Any], key: str, place: Place) -> None:
+    if place.kind == "roll":
+        records = body.get("records")
+        if isinstance(records, dict):
+            found.rolls.append((place.study, key, records))
+            return
+        found.findings.append(Finding("torn", key, "it holds no records"))
+    elif place.kind == "wish":
+        found.wishes.setdefault(place.study, set()).add(place.digest)
+    elif place.kind == "study":
+        found.definitions[place.study] = body
+    _references(found, body, key)
+
+
+def _references(found: Inventory, body: Any, key: str) -> None:
+    """Any text of 64 hex digits may be a digest: better to keep one blob too many."""
+    stack = [body]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, dict):
+            stack.extend(value.values())
+        elif isinstance(value, list):
+            stack.extend(value)
+        elif isinstance(value, str) and len(value) == 64 and not set(value) - set("0123456789abcdef"):
+            found.references.setdefault(value, key)

@@ -1,0 +1,68 @@
+"""Which kind of object a key is, by its shape alone. Pure; what matches nothing is foreign."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+__all__ = ["Place", "place_of"]
+
+_N = r"(?P<n>\d{8,})-(?P<attempt>\d+)"
+_SEGMENT = r"[a-z0-9._%-]+"
+_SHAPES = [
+    (kind, re.compile(shape))
+    for kind, shape in {
+        "marker": r"dibs\.json",
+        "verdict": r"verdict/\d+\.json",
+        "adopted": r"(adopted|copy_of)\.json",
+        "name": rf"name/{_SEGMENT}\.json",
+        "blob": r"blobs/(?P<two>[0-9a-f]{2})/(?P<digest>(?P=two)[0-9a-f]{62})",
+        "study": rf"study/(?P<study>{_SEGMENT})/study\.json",
+        "trial": rf"study/(?P<study>{_SEGMENT})/trial/(?P<block>\d{{6,}})/{_N}\.json",
+        "again": rf"study/(?P<study>{_SEGMENT})/again/(?P<block>\d{{6,}})/{_N}\.json",
+        "live": rf"study/(?P<study>{_SEGMENT})/live/(?P<block>\d{{6,}})/{_N}\.json",
+        "roll": rf"study/(?P<study>{_SEGMENT})/roll/(?P<level>[01])/(?P<seq>\d{{8,}})\.json",
+        "given": rf"study/(?P<study>{_SEGMENT})/given/(?P<digest>[0-9a-f]{{64}})\.json",
+        "wish": rf"study/(?P<study>{_SEGMENT})/note/wish/(?P<digest>[0-9a-f]{{64}})\.json",
+        "release": rf"study/(?P<study>{_SEGMENT})/note/release/{_N}\.json",
+        "stop": rf"study/(?P<study>{_SEGMENT})/note/(stop|go)/\d+\.json",
+        "slot": rf"study/(?P<study>{_SEGMENT})/slot/\d+/\d+\.json",
+        "work": rf"study/(?P<study>{_SEGMENT})/work/{_N}(/.*)?",
+    }.items()
+]
+BLOCK = 256
+
+
+class Place(NamedTuple):
+    """What a key is for. ``study`` is the escaped segment; n and attempt are -1 where there are none."""
+
+    kind: str
+    study: str = ""
+    n: int = -1
+    attempt: int = -1
+    digest: str = ""
+
+
+def place_of(key: str) -> Place:
+    """The place of a key; kind "foreign" for what no version puts there."""
+    for kind, shape in _SHAPES:
+        found = shape.fullmatch(key)
+        if found is None:
+            continue
+        parts = found.groupdict()
+        place = Place(
+            kind,
+            parts.get("study") or "",
+            int(parts.get("n") or -1),
+            int(parts.get("attempt") or -1),
+            parts.get("digest") or "",
+        )
+        if "block" in parts and not _in_its_block(kind, place, int(parts["block"])):
+            return Place("foreign")
+        return place
+    return Place("foreign")
+
+
+def _in_its_block(kind: str, place: Place, block: int) -> bool:
+    """Attempt 0 lies under ``trial/``, the others under ``again/``, a live curve's attempt is any."""
+    return place.n // BLOCK == block and (kind == "live" or (place.attempt > 0) == (kind == "again"))

@@ -1,0 +1,213 @@
+"""A store with one thing wrong at a time: check names it, and gc takes only what nothing can need."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from dibs import Float, Space, Store, Study
+from dibs.cli import main
+from dibs.study import _rolls
+from dibs.upkeep import check, collect, find_garbage
+from dibs.upkeep._layout import place_of
+
+SPACE = Space(x=Float(0, 1), y=Float(0, 1))
+TRIAL = "study/s/trial/000000/{:08d}-0.json"
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """Twelve trials with curves (so with blobs), one of them failed, one running; rolls of four."""
+    monkeypatch.setattr(_rolls, "T", 4)
+    store = Store(tmp_path / "s")
+    study = Study(store, "s", SPACE, goal="min", seed=0)
+    for trial in study.trials(12):
+        with trial:
+            trial.report(1.0)
+            trial.report(trial.point["x"])
+            if trial.n == 3:
+                raise ValueError("no")
+    study.claimer(13).step()
+    return store
+
+
+def root(store: Store) -> Path:
+    assert store.backend.root is not None
+    return store.backend.root
+
+
+def edit(store: Store, key: str, **fields: object) -> None:
+    path = root(store) / key
+    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
+
+
+def kinds(store: Store, *, deep: bool = False) -> set[str]:
+    """The kinds found, but for the temporaries that a living process has."""
+    return {finding.kind for finding in check(store, deep=deep).findings} - {"temporary"}
+
+
+def a_blob(store: Store) -> Path:
+    return next(path for path in sorted((root(store) / "blobs").rglob("*")) if path.is_file())
+
+
+def write(key: str, text: bytes) -> Callable[[Store], None]:
+    def damage(store: Store) -> None:
+        path = root(store) / key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text)
+
+    return damage
+
+
+def copy(old: str, new: str, **fields: object) -> Callable[[Store], None]:
+    def damage(store: Store) -> None:
+        path = root(store) / new
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({**json.loads((root(store) / old).read_text()), **fields}))
+
+    return damage
+
+
+AGAIN = "study/s/again/000000/{:08d}-{}.json"
+DAMAGE: dict[str, tuple[Callable[[Store], None], set[str], bool]] = {
+    "empty record": (write(TRIAL.format(2), b""), {"torn"}, False),
+    "half a record": (write(TRIAL.format(2), b'{"v":1,"kind"'), {"torn"}, False),
+    "binary record": (write(TRIAL.format(2), b"\xff\x00\x80"), {"torn"}, False),
+    "newer record": (write(TRIAL.format(2), b'{"v":2,"kind":"trial"}'), {"newer"}, False),
+    "another trial's record": (copy(TRIAL.format(1), TRIAL.format(2)), {"misplaced"}, False),
+    "a file beside": (write("notes.txt", b"hello"), {"foreign"}, True),
+    "a file in a block": (write("study/s/trial/000000/readme", b"hello"), {"foreign"}, True),
+    "a trial in another block": (copy(TRIAL.format(1), "study/s/trial/000001/00000001-0.json"), {"foreign"}, True),
+    "a blob nobody names": (lambda store: store.put(b"alone") and None, {"orphan"}, True),
+    "a blob gone": (lambda store: a_blob(store).unlink(), {"missing"}, False),
+    "a blob changed": (lambda store: a_blob(store).write_bytes(b"other") and None, {"damaged"}, False),
+    "a live curve left": (write("study/s/live/000000/00000001-0.json", b'{"v":1}'), {"orphan"}, True),
+    "an attempt without the one before": (copy(TRIAL.format(1), AGAIN.format(1, 2), attempt=2), {"gap"}, False),
+    "another point in the second attempt": (
+        copy(TRIAL.format(1), AGAIN.format(1, 1), attempt=1, point={"x": 0.5, "y": 0.5}), {"contradictory"}, False,
+    ),
+    "an index nobody asked for": (copy(TRIAL.format(1), TRIAL.format(40), n=40), {"beyond"}, False),
+    "another goal": (lambda store: edit(store, TRIAL.format(12), goal="max"), {"contradictory"}, False),
+    "done without a score": (lambda store: edit(store, TRIAL.format(11), score=None), {"contradictory"}, False),
+    "a score edited behind a roll": (lambda store: edit(store, TRIAL.format(0), score=-1.0), {"contradictory"}, False),
+    "a torn roll": (write("study/s/roll/0/00000000.json", b"{"), {"torn"}, False),
+}  # fmt: skip
+
+
+def test_a_store_that_is_well_is_clean(store: Store) -> None:
+    report = check(store, deep=True)
+    assert (kinds(store), report.clean) == (set(), True)
+    assert report.objects > 25
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_each_damage_is_named(store: Store, name: str) -> None:
+    damage, wanted, clean = DAMAGE[name]
+    damage(store)
+    report = check(store, deep=True)
+    assert wanted <= kinds(store, deep=True)
+    assert report.clean is clean
+    assert all(finding.meaning and finding.cure for finding in report.findings)
+
+
+def test_check_changes_nothing(store: Store) -> None:
+    def seen() -> list[tuple[str, int, int]]:
+        return sorted((str(p), p.stat().st_mtime_ns, p.stat().st_ino) for p in root(store).rglob("*"))
+
+    before = seen()
+    check(store, deep=True)
+    assert seen() == before
+
+
+def age(path: Path, hours: float) -> None:
+    stat = path.stat()
+    os.utime(path, (stat.st_atime, stat.st_mtime - 3600 * hours))
+
+
+def test_gc_takes_what_is_old_and_unreferenced_and_nothing_else(store: Store) -> None:
+    old, young = store.put(b"old"), store.put(b"young")
+    age(root(store) / f"blobs/{old[:2]}/{old}", 25)
+    for path in (root(store) / "blobs").rglob("*"):
+        if path.is_file() and path.name not in (old, young):
+            age(path, 1000)  # old, and referred to
+    (root(store) / "tmp" / "left").write_bytes(b"half")
+    age(root(store) / "tmp" / "left", 2)
+    before = {p for p in root(store).rglob("*") if p.is_file()}
+    garbage = find_garbage(store)
+    assert {r.key.rpartition("/")[2] for r in garbage.removals} == {old, "left"}
+    assert garbage.young >= 1
+    assert {p for p in root(store).rglob("*") if p.is_file() and "now" not in p.name} <= before, "nothing was removed"
+    assert len(collect(store, garbage.removals)) == 2
+    gone = before - set(root(store).rglob("*"))
+    assert {p.name for p in gone} == {old, "left"}
+    assert check(store, deep=True).clean
+
+
+def test_what_is_put_again_meanwhile_stays(store: Store) -> None:
+    digest = store.put(b"wanted again")
+    age(root(store) / f"blobs/{digest[:2]}/{digest}", 48)
+    garbage = find_garbage(store)
+    assert [r.key.rpartition("/")[2] for r in garbage.removals] == [digest]
+    assert store.put(b"wanted again") == digest  # renewed: it is about to be named
+    assert collect(store, garbage.removals) == []
+    assert store.get(digest) == b"wanted again"
+    assert find_garbage(store).removals == ()
+
+
+@pytest.mark.parametrize("bad", [b"", b"{", b'{"v":2}'])
+def test_gc_removes_nothing_while_a_record_does_not_read(store: Store, bad: bytes) -> None:
+    digest = store.put(b"old")
+    age(root(store) / f"blobs/{digest[:2]}/{digest}", 48)
+    write(TRIAL.format(5), bad)(store)
+    garbage = find_garbage(store)
+    assert (garbage.removals, bool(garbage.refused)) == ((), True)
+
+
+def test_names_and_wishes_keep_their_blobs(store: Store) -> None:
+    digest = store.put(b"a model")
+    age(root(store) / f"blobs/{digest[:2]}/{digest}", 48)
+    assert store.claim("champion", digest, {"other": "x"})
+    assert find_garbage(store).removals == ()
+
+
+def test_the_command_line(store: Store) -> None:
+    def run(*words: str) -> tuple[int, str]:
+        result = CliRunner().invoke(main, [*words, "--store", str(root(store))])
+        return result.exit_code, result.output
+
+    code, said = run("check")
+    assert code == 0, said
+    digest = store.put(b"old")
+    age(root(store) / f"blobs/{digest[:2]}/{digest}", 48)
+    code, said = run("gc")
+    assert code == 0
+    assert digest in said
+    assert "--yes" in said
+    assert store.has(digest)
+    code, said = run("gc", "--yes", "--json")
+    assert (code, json.loads(said)["removed"]) == (0, 1)
+    assert not store.has(digest)
+    write(TRIAL.format(5), b"{")(store)
+    code, said = run("check", "--json")
+    assert code == 1
+    assert json.loads(said)["counts"]["torn"] == 1
+    assert run("gc", "--yes")[0] == 4
+
+
+@pytest.mark.parametrize(
+    ("key", "kind"),
+    [
+        ("dibs.json", "marker"), ("study/a%2fb/study.json", "study"), ("study/s/trial/000001/00000256-0.json", "trial"),
+        ("study/s/trial/000001/00000255-0.json", "foreign"), ("study/s/again/000000/00000001-1.json", "again"),
+        ("study/s/again/000000/00000001-0.json", "foreign"), ("study/s/live/000000/00000001-3.json", "live"),
+        ("blobs/ab/ab" + "0" * 62, "blob"), ("blobs/ab/ac" + "0" * 62, "foreign"), ("study/s/note/stop/3.json", "stop"),
+        ("name/x.json", "name"), ("name/x/y.json", "foreign"), ("verdict/0.json", "verdict"), ("x", "foreign"),
+    ],
+)  # fmt: skip
+def test_the_shape_of_a_key_tells_its_place(key: str, kind: str) -> None:
+    assert place_of(key).kind == kind
