@@ -52,7 +52,7 @@ class FolderBackend(Backend):
 
     At most one creator of a key is told WON, on every file system whose link(2) or mkdir(2) is exclusive
     (``dibs doctor`` finds out). With mkdir, a claimed key whose record is not written yet reads as ``b""``, and LOST
-    needs no second look. Folders that are links are not listed; a read does not check the folders on its way.
+    needs no second look. Folders that are links are not listed, and no key below one is read or written.
 
     ``fsync``: what survives a power cut. "result": what is asked to be durable (results, blobs, notes), the file and
     its folder; "all": claims too; "none": nothing is waited for.
@@ -304,6 +304,7 @@ class FolderBackend(Backend):
 
     def _check(self, key: str) -> None:
         check_key(key)
+        self._tree.stay_inside(key.rpartition("/")[0])
         if self._mkdir and CLAIM + "/" in key + "/":
             raise UsageError(f"{key!r}: no name may end in {CLAIM} in a store that claims by mkdir")
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from stat import S_ISDIR, S_ISLNK
 
 from dibs.backend._fsync import sync_folder
 from dibs.backend._names import TEMPS
@@ -26,6 +27,7 @@ class Tree:
     def __init__(self, base: str) -> None:
         self._base = base
         self._anchored: set[str] = set()  # folders whose own name is known to be on the disk
+        self._real: set[str] = {""}  # folders that were seen to be folders, not links to somewhere else
 
     def demand_root(self, *, missing_ok: bool = False) -> None:
         """StoreError unless the root is a folder (or, with ``missing_ok``, nothing at all)."""
@@ -78,6 +80,23 @@ class Tree:
             with suppress(FileExistsError):
                 os.mkdir(self._base + folder)
         self._anchored.discard(folder)
+
+    def stay_inside(self, folder: str) -> None:
+        """StoreError if a folder on the way is a link: whoever planted it, what lies behind it is not the store's.
+
+        Once per folder and process; a link planted later in the place of a folder is not seen.
+        """
+        if folder in self._real:
+            return
+        self.stay_inside(folder.rpartition("/")[0])
+        try:
+            mode = os.lstat(self._base + folder).st_mode
+        except OSError:
+            return  # nothing there: it will be made, and looked at when it is
+        if S_ISLNK(mode):
+            raise StoreError(f"{self._base}{folder} is a link: a store's folders are folders; remove it by hand")
+        if S_ISDIR(mode):
+            self._real.add(folder)
 
     def holds(self, temp: str) -> bool:
         """False if the temporary is certainly gone; StoreError if the share is, and the temporary may not be."""

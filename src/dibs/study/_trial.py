@@ -157,6 +157,8 @@ class Trial:
             path = store.backend.root / work
         else:
             raise UsageError("this store has no folders: set DIBS_WORK to a local folder for the attempts' files")
+        if path.is_symlink():
+            raise StoreError(f"{path} is a link: whoever planted it would get this trial's files; remove it by hand")
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as wrong:
