@@ -68,8 +68,10 @@ def take(
         raise UsageError(f'goal must be "min" or "max", not {goal!r}')
     values = _values(point)
     view = view_of(store, study)
-    if view.notes.read_stopped():
-        return None
+    with view.lock:
+        view.notes.refresh(store.machine.clock.monotonic())
+        if view.notes.stopped:
+            return None
     terms = _terms(store, study, goal, me, of)
     if attempt is None:
         claimed = _take_any(view, trial, values, terms)
@@ -187,11 +189,12 @@ def _take_next(view: View, trial: int, point: dict[str, Any], terms: Terms, atte
 
 def _look(view: View, trial: int) -> Folded | None:
     """Read all attempts of one trial, and the notes."""
-    view.notes.refresh()
-    attempt = 0
-    while view.look(trial, attempt) is not None or attempt <= max(view.seens(trial), default=-1):
-        attempt += 1
-    return view.trial(trial)
+    with view.lock:
+        view.notes.refresh()
+        attempt = 0
+        while view.look(trial, attempt) is not None or attempt <= max(view.seens(trial), default=-1):
+            attempt += 1
+        return view.trial(trial)
 
 
 def _close(mine: Attempt, state: str, wrong: str | None, reason: str | None) -> None:

@@ -90,15 +90,6 @@ class Notes:
         for hint in (self._top, *self._kinds.values()):
             hint.again()
 
-    def read_stopped(self) -> bool:
-        """Look at the stop and go notes alone."""
-        for kind, known in (("stop", self._stops), ("go", self._goes)):
-            for entry in self.store.backend.list(f"{self.keys.notes()}{kind}/"):
-                stem = entry.key.rpartition("/")[2].removesuffix(".json")
-                if stem.isdigit():
-                    known.add(int(stem))
-        return self.stopped
-
     def stop(self, me: str | None) -> bool:
         """No new claims from now on; False if it was stopped already."""
         self.refresh()
