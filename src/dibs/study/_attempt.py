@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from dibs._canon import chance, to_json
 from dibs._clock import iso
-from dibs.errors import AlreadyClosed, NotOwner, RecordError, StoreError, Superseded, UnsureError
+from dibs.errors import AlreadyClosed, NotOwner, RecordError, StoreError, UnsureError
 from dibs.record import CLOSED, FORMAT, TrialRecord, Who, decode, encode
 from dibs.store import Held, Store, StudyKeys
 
@@ -225,7 +225,7 @@ class Attempt:
     def _rewrite(self, changes: Mapping[str, Any]) -> None:
         try:
             self.store.settler.rewrite(self._held, {**self._held.body, **changes}, durable=True)
-        except Superseded:
+        except (NotOwner, UnsureError):  # closed by an earlier try, somebody else's, or who knows: read it
             self.lost = True
             raise
 

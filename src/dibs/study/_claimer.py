@@ -117,10 +117,9 @@ class Claimer:
         return None
 
     def _serve_wish(self) -> Attempt | None:
-        wishes = self.view.wishes()
-        if not wishes or self._may_carry_any():
-            return None
-        for wish, point in sorted(wishes.items()):
+        for wish, point in sorted(self.view.wishes().items()):
+            if wish in self.view.carried or self._may_carry_any():
+                continue  # the walk for the wish before came across it, or across what does not read
             claimed = self._walk(wish, point)
             if claimed is not None:
                 return claimed
