@@ -414,6 +414,20 @@ def test_a_log_that_cannot_be_written_is_the_stores_trouble(study: Study, tmp_pa
     assert ending(study)[0] == "interrupted"
 
 
+@pytest.mark.parametrize("what", ["a link", "a pipe"])
+def test_what_is_planted_in_place_of_a_log_is_not_written_through(study: Study, tmp_path: Path, what: str) -> None:
+    log = tmp_path / "store/study/s/work/00000000-0/log.txt"
+    log.parent.mkdir(parents=True)
+    if what == "a link":
+        log.symlink_to(tmp_path / "elsewhere")
+    else:
+        os.mkfifo(log)
+    with pytest.raises(StoreError, match="the log"):
+        quiet(study, lambda trial: print("secret") or 1.0, 1, capture=True)
+    assert not (tmp_path / "elsewhere").exists()
+    assert ending(study)[0] == "interrupted"
+
+
 # ---- wrong calls
 
 

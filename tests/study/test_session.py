@@ -19,6 +19,7 @@ from tests.study.processes import eventually, open_study, record, state
 
 from dibs import Study, Trial
 from dibs.errors import UsageError
+from dibs.study._claimer import Claimer
 from dibs.study._keeper import keeper
 
 HANDLED = (signal.SIGTERM, signal.SIGINT)
@@ -184,6 +185,25 @@ def test_ctrl_c_between_trials_ends_the_loop(study: Study) -> None:
                 trial.done(1.0)
             signal.raise_signal(signal.SIGINT)
     assert len(study.results()) == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_trial_claimed_while_the_signal_came_does_not_begin(
+    study: Study, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    step = Claimer.step
+
+    def stepping(self: Claimer) -> object:
+        got = step(self)
+        signal.raise_signal(number)
+        return got
+
+    monkeypatch.setattr(Claimer, "step", stepping)
+    ran: list[int] = []
+    with pytest.raises((KeyboardInterrupt, SystemExit)):
+        ran += [trial.n for trial in study.trials(5)]
+    assert ran == []
+    assert reason(study, 0) == signal.Signals(number).name
 
 
 def test_sigterm_says_stop_and_ends_with_143(study: Study) -> None:

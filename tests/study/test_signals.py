@@ -107,6 +107,33 @@ def test_no_grace_at_all(tmp_path: Path) -> None:
     assert state(open_study(tmp_path), 0) == "interrupted"
 
 
+def test_a_mount_that_hangs_does_not_outlast_the_grace(tmp_path: Path) -> None:
+    """Nothing can be recorded then, and the process ends all the same."""
+    hanging = """
+from dibs.backend import FolderBackend
+from dibs.study import _session
+
+def hang(*_):
+    (HERE / "begun").touch()
+    time.sleep(1000)
+
+def objective(trial):
+    FolderBackend.touch = hang  # what beats do; it holds the attempt's lock
+    _session._WRITE_S = 0.2
+    while True:
+        time.sleep(0.01)
+
+if __name__ == "__main__":
+    study(stale_s=1.0).run(objective, 5, grace_s=0.2, progress=False)
+"""
+    process = start(program(tmp_path, hanging))
+    eventually(lambda: begun(tmp_path), process)
+    process.send_signal(signal.SIGTERM)
+    code, _, err = end(process)
+    assert code == 143, err
+    assert state(open_study(tmp_path), 0) == "running"
+
+
 @BOTH
 def test_a_result_that_comes_within_the_grace_counts(tmp_path: Path, workers: str) -> None:
     process = start(program(tmp_path, UNAWARE + MAIN), workers, "60")
@@ -219,6 +246,27 @@ def test_a_worker_that_dies_is_replaced_and_its_trial_is_finished(tmp_path: Path
     assert second.point == first.point
     assert second.seed == first.seed
     assert first.state == ("interrupted" if cause == "143" else "running")
+
+
+def test_one_killed_before_it_began_is_replaced(tmp_path: Path) -> None:
+    body = """
+if __name__ != "__main__":
+    try:
+        (HERE / "first").touch(exist_ok=False)
+    except FileExistsError:
+        while not (HERE / "go").exists():
+            time.sleep(0.01)
+    else:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+def objective(trial):
+    return 1.0
+
+if __name__ == "__main__":
+    print(study().run(objective, 3, workers=2, on_event=lambda event: (HERE / "go").touch() if hasattr(event, "cause") else None).why)
+"""
+    code, out, err = run(program(tmp_path, body))
+    assert (code, out) == (0, "settled\n"), err
 
 
 def test_every_worker_is_replaced_where_all_of_them_die(tmp_path: Path) -> None:

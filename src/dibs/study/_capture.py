@@ -8,6 +8,7 @@ where it does not (a notebook), a lasting stand-in takes its place.
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -18,7 +19,8 @@ from dibs.errors import StoreError
 
 __all__ = ["captured", "tolerant"]
 
-_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+# no link is followed, and a FIFO somebody put there is found out instead of waited for
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
 _STREAMS = (("stdout", 1), ("stderr", 2))
 _stand_ins: dict[int, TextIO] = {}
 
@@ -26,10 +28,7 @@ _stand_ins: dict[int, TextIO] = {}
 @contextmanager
 def captured(path: Path) -> Iterator[None]:
     """Append descriptors 1 and 2 to the file while inside; it exists from the first byte. Raises StoreError."""
-    try:
-        log = os.open(path, _FLAGS, 0o666)
-    except OSError as wrong:
-        raise StoreError(f"the log {path} cannot be written: {wrong.strerror or wrong}") from wrong
+    log = _opened(path)
     _flush()
     saved: dict[int, int] = {}
     replaced: dict[str, Any] = {}
@@ -56,6 +55,18 @@ def captured(path: Path) -> Iterator[None]:
             else:
                 with suppress(OSError):
                     os.close(fd)
+
+
+def _opened(path: Path) -> int:
+    try:
+        log = os.open(path, _FLAGS, 0o666)
+    except OSError as wrong:
+        raise StoreError(f"the log {path} cannot be written: {wrong.strerror or wrong}") from wrong
+    if not stat.S_ISREG(os.fstat(log).st_mode):
+        os.close(log)
+        raise StoreError(f"the log {path} is no file: remove what is there")
+    os.set_blocking(log, True)
+    return log
 
 
 def tolerant() -> None:

@@ -56,7 +56,12 @@ def claim_next(
         if until is not None and session.clock.monotonic() >= until:
             return Idle("time")
         got = claimer.step()
-        if isinstance(got, Attempt) or not (wait and got == Idle("held")):
+        if isinstance(got, Attempt):
+            if session.draining:  # the signal came while it was being claimed: nothing new begins after one
+                got.close("interrupted", reason=session.reason)
+                session.check()
+            return got
+        if not (wait and got == Idle("held")):
             return got
         if not told:
             session.tell(Waiting(len(held_by_others(claimer)), worker))
@@ -73,7 +78,7 @@ def held_by_others(claimer: Claimer) -> list[int]:
 
 def close_left_open(trial: Trial) -> None:
     """The loop went on (or ended) without closing the trial: it is interrupted, and anybody may take it up."""
-    if trial.over or not trial.ours:
+    if trial._over or not trial._ours:
         return
     try:
         trial.interrupt("left open")

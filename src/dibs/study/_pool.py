@@ -179,10 +179,19 @@ class Pool:
             args=(number, self.payload, terms, their_events, their_control, log.getEffectiveLevel()),
             name=f"{NAME}{number}",
         )
-        with _quiet_start(self.count):
-            process.start()
-        their_events.close()
-        their_control.close()
+        try:
+            with _quiet_start(self.count):
+                process.start()
+        except OSError as wrong:
+            for pipe in (events, control):
+                pipe.close()
+            if not self.children:
+                raise DibsError(f"no worker process could be started: {wrong.strerror or wrong}") from wrong
+            self._tell(Said(logging.WARNING, f"no worker process could be started: {wrong.strerror or wrong}", number))
+            return
+        finally:
+            for pipe in (their_events, their_control):
+                pipe.close()
         self.children.append(Child(number, process, events, control))
 
     def _listen(self, child: Child) -> None:
@@ -243,7 +252,7 @@ class Pool:
         if stopping:
             return
         _end_group(child.process.pid)
-        if not self.ever_ready:
+        if not self.ever_ready and code >= 0:  # of itself: the next one would do the same
             raise DibsError(f"a worker process ended before it could begin: {_cause(code)}; what it said stands above")
         self.deaths += 1
         again = self.deaths < _DEATHS

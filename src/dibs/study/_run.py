@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dibs.errors import UsageError
 from dibs.record import TrialRecord
 
-from ._events import Counted, OnEvent
+from ._events import Counted, OnEvent, Said
 from ._loop import refuse_while_importing
 from ._progress import Progress
 from ._results import TrialResult, best_of, counts_of
@@ -104,6 +104,8 @@ def run(
         summary = summary_of(study, trials, tally)
         if on_event is not None:
             on_event(Counted(dict(summary.states), summary.best.score if summary.best else None, size))
+        if shown is not None and summary.why == "time":
+            shown.event(Said(logging.WARNING, "the time is over: no new trials", 0))
         if tally.error is not None:
             if summary.unfinished:
                 raise tally.error

@@ -75,6 +75,7 @@ class Session:
         self._said = 0  # the urgency told
         self._deadline: float | None = None
         self._over = False
+        self._beat: threading.Thread | None = None
         self._depth = 1  # > 0: our own code runs
         self._trials: dict[Beating, float] = {}  # trial -> when its next beat is due
         self._lock = threading.Lock()
@@ -226,8 +227,10 @@ class Session:
             due = [trial for trial, at in self._trials.items() if at <= now]
             for trial in due:
                 self._trials[trial] = now + trial.beat_s
-        for trial in due:
-            trial.beat()
+        if due and (self._beat is None or not self._beat.is_alive()):
+            # not here: a mount that hangs must not keep this thread from minding the grace
+            self._beat = threading.Thread(target=_beat_all, args=(due,), name="dibs-beat", daemon=True)
+            self._beat.start()
         if self._deadline is not None and self.clock.monotonic() >= self._deadline:
             self._grace_is_over()
 
@@ -275,6 +278,14 @@ class _Depth:
             error = self._session.pending()
             if error is not None:
                 raise error
+
+
+def _beat_all(trials: list[Beating]) -> None:
+    for trial in trials:
+        try:
+            trial.beat()
+        except Exception:  # one trial's trouble must not end the others' beats
+            log.exception("a beat of trial %d went wrong", trial.n)
 
 
 def _bounded(action: Callable[[], None]) -> None:

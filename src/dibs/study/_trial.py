@@ -104,16 +104,6 @@ class Trial:
         return self._attempt.closed
 
     @property
-    def over(self) -> bool:
-        """Whether there is nothing left to write: closed, or another process's by now."""
-        return self.closed or self._lost
-
-    @property
-    def ours(self) -> bool:
-        """False in a process that was forked while the trial was open: it is the parent's to write."""
-        return self._attempt.ours
-
-    @property
     def stopping(self) -> bool:
         """Whether it should end soon: a signal came, or somebody rescued the trial.
 
@@ -125,21 +115,6 @@ class Trial:
 
     def _should_stop(self) -> bool:
         return self._pruned or self._reason is not None or self._session.stopping
-
-    @property
-    def stopped_early(self) -> bool:
-        """Whether the objective has been told to stop."""
-        return self._told
-
-    @property
-    def reported(self) -> bool:
-        """Whether there is anything on the curve."""
-        return bool(self._attempt.curve)
-
-    @property
-    def ended(self) -> str | None:
-        """The reason this process closed it with, if any."""
-        return self._ended
 
     @property
     def reason(self) -> str | None:
@@ -204,7 +179,7 @@ class Trial:
         value = score_of(score, finite=False)
         if step is not None and (isinstance(step, bool) or not isinstance(plain(step), int) or plain(step) < 0):
             raise UsageError(f"a step must be a non-negative integer, not {step!r}")
-        if not self.ours:
+        if not self._ours:
             raise NotOwner(f"trial {self.n} was claimed before this process was forked: report from its owner")
         with self._session.shielded():
             return self._report(value, None if step is None else int(plain(step)))
@@ -253,7 +228,7 @@ class Trial:
 
     def save(self, name: str, path: str | os.PathLike[str]) -> str:
         """Keep a file by digest under a name, for later attempts and for good; kept when this returns."""
-        if not self.ours:
+        if not self._ours:
             raise NotOwner(f"trial {self.n} was claimed before this process was forked: save from its owner")
         with self._session.shielded():
             return self._attempt.keep(name, Path(path))
@@ -278,7 +253,28 @@ class Trial:
             log.warning("files of an earlier attempt are out of reach: %s", wrong)
             return {}
 
-    # the way out
+    # the way out; what the loops of this package call besides
+
+    @property
+    def _ours(self) -> bool:
+        """False in a process that was forked while the trial was open: it is the parent's to write."""
+        return self._attempt.ours
+
+    @property
+    def _over(self) -> bool:
+        """Whether there is nothing left to write: closed, or another process's by now."""
+        return self.closed or self._lost
+
+    def _returned(self, value: Any) -> None:
+        """What the objective returned, as the attempt's end, unless it said so itself or was told to stop."""
+        if self.closed or self._told:
+            return
+        if value is not None:
+            self.done(value)
+        elif self._attempt.curve:
+            self.done()
+        else:
+            self.fail("the objective returned None and had reported nothing")
 
     def interrupt(self, reason: str) -> None:
         """Close the attempt as interrupted: anybody may take the next one."""
@@ -290,7 +286,7 @@ class Trial:
         self._close("failed", step=step, reason=reason[:500], traceback=trace, again=self._again)
 
     def _close(self, state: str, **fields: Any) -> None:
-        if not self.ours:
+        if not self._ours:
             raise NotOwner(f"trial {self.n} was claimed before this process was forked: only its owner closes it")
         with self._session.shielded():
             self._attempt.close(state, **fields)
@@ -321,7 +317,7 @@ class Trial:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        if not self.ours:  # a forked child: the trial is its parent's
+        if not self._ours:  # a forked child: the trial is its parent's
             return False
         with self._session.shielded():
             try:

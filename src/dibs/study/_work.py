@@ -95,7 +95,7 @@ def work(
             tally.failed += trial.state == "failed"
         if terms.max_failures is not None and tally.ran == tally.failed >= terms.max_failures and not hope():
             tally.gave_up, tally.error = True, error
-            tally.trace = "".join(traceback.format_exception(error)) if error is not None else trial.ended or ""
+            tally.trace = "".join(traceback.format_exception(error)) if error is not None else trial._ended or ""
             return
 
 
@@ -122,21 +122,9 @@ def _try(trial: Trial, objective: Objective, session: Session, *, capture: bool)
             except BaseException as error:
                 raised = error
                 raise
-            _settle(trial, value)
+            trial._returned(value)
     except (Exception, KeyboardInterrupt, GeneratorExit):
         raise  # the store's trouble, or somebody wants to end this
     except BaseException:  # sys.exit, a panic of a native library: recorded, and the next trial may do better
         session.check()
     return raised
-
-
-def _settle(trial: Trial, value: Any) -> None:
-    """What the objective returned, as the attempt's end."""
-    if trial.closed or trial.stopped_early:
-        return  # it said so itself, or `with` knows why
-    if value is not None:
-        trial.done(value)
-    elif trial.reported:
-        trial.done()
-    else:
-        trial.fail("the objective returned None and had reported nothing")
