@@ -111,6 +111,11 @@ def order_of_x(poly: int) -> int:
     return 0
 
 
+def test_each_axis_is_scrambled_by_itself() -> None:
+    assert len(set(Sobol(seed=1)._unit(0, 128))) == 128
+    assert len({Sobol(seed=seed)._unit(0, 1)[0] for seed in range(50)}) == 50
+
+
 def test_axes_follow_the_sorted_names_and_constants_take_none() -> None:
     few = Space(b=Float(0, 1), d=Float(0, 1))
     more = Space(b=Float(0, 1), c=30, d=Float(0, 1), e=Choice(1, 2))

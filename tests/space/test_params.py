@@ -192,7 +192,8 @@ def test_values_written_out(param: Param, u: float, value: Any) -> None:
 @pytest.mark.parametrize(
     "param",
     [
-        Float(1e15, 1e15 + 1),  # eight floats wide: decimals finer than that would not come back
+        Float(1e15, 1e15 + 1),  # eight floats wide
+        Float(1e9, 1e9 + 3),
         Float(1, 1 + 2**-50),
         Float(1, 1 + 2**-20, log=True),
         Float(-5e-324, 2),  # an end that is no decimal of the grid, next to one that is
@@ -200,6 +201,7 @@ def test_values_written_out(param: Param, u: float, value: Any) -> None:
         Float(0, 5e-324),
         Float(1e-320, 1e-310, log=True),
         Int(-(2**63), 2**63 - 1),  # more values than floats in [0, 1)
+        Int(0, 3 * 2**60),
         Int(0, 2**53 + 7, step=3),
         Int(1, 2**45, log=True),
     ],
@@ -211,9 +213,9 @@ def test_narrow_wide_and_crooked_ranges_come_back(param: Any) -> None:
 
 
 def test_an_end_swallows_what_lies_within_half_a_step() -> None:
-    assert [Float(1 / 3, 2 / 3).value(u) for u in (1e-12, 1 - 1e-12)] == [1 / 3, 2 / 3]
-    third = Float(1 / 3, 2 / 3, log=True)
-    assert [third.value(u) for u in (1e-12, 1 - 1e-12)] == [1 / 3, 2 / 3]
+    low, high = 2 / 3, 4 / 3  # the nearest decimals are inside
+    for log in (False, True):
+        assert [Float(low, high, log=log).value(u) for u in (1e-12, 1 - 1e-12)] == [low, high]
 
 
 def test_zero_has_one_sign() -> None:

@@ -78,7 +78,8 @@ class Float(Param):
             first, last = low * (1 + 0.5 * 10.0**-digits), high * (1 - 0.5 * 10.0**-digits)
         else:
             width = high - low
-            digits = _linear_digits(width, max(abs(low), abs(high)))
+            # at least 2**32 decimals; where floats themselves lie further apart, they are the grid
+            digits = math.ceil(-math.log10(width) + _SNAP)
             first, last = low + 0.5 * 10.0**-digits, high - 0.5 * 10.0**-digits
         self._fill(when, low=low, high=high, log=log, step=step, cells=cells)
         self._keep(_grid=grid, _width=width, _digits=digits, _first=first, _last=last)
@@ -156,11 +157,6 @@ def _grid(low: float, high: float, step: float) -> tuple[int, tuple[int, int, in
     if cells > _EXACT:
         raise SpaceError(f"Float({low!r}, {high!r}, step={step!r}) has {cells} values: leave the step out")
     return cells, (a, s, scale)
-
-
-def _linear_digits(width: float, largest: float) -> int:
-    """Decimals that tell 2**32 values apart, unless that is finer than ``low + u * width`` is exact to."""
-    return min(math.ceil(-math.log10(width) + _SNAP), math.floor(-math.log10(max(8 * math.ulp(largest), 1e-307))))
 
 
 def _log_digits(width: float) -> int:
