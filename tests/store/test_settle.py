@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.parts import FakeMachine, at_once, body_at, plant, store_over
 
-from dibs.backend import Backend, FaultyBackend, FolderBackend, MemoryBackend, Outcome
+from dibs.backend import Backend, Draft, FaultyBackend, FolderBackend, MemoryBackend, Outcome, WrapperBackend
 from dibs.errors import AlreadyClosed, NotOwner, StoreError, Superseded, UnsureError
 from dibs.store import Held, Settler
 
@@ -300,3 +300,48 @@ def test_whatever_a_network_does_one_claims_and_the_name_says_who(make: Callable
         assert len(won) == 1
         assert body_at(store_over(inner), key)["nonce"] == won[0].nonce
     assert backend.faults.total() > 0
+
+
+# temporaries that somebody deletes
+
+
+class Swept(WrapperBackend):
+    """Somebody deletes the next few temporaries as soon as they are there."""
+
+    sweeps = 0
+
+    def stage(self, data: bytes | Iterable[bytes], *, durable: bool = False) -> Draft:
+        draft = self.inner.stage(data, durable=durable)
+        if self.sweeps > 0:
+            self.sweeps -= 1
+            if isinstance(self.inner, MemoryBackend):
+                self.inner._temps.pop(draft.temp, None)
+            else:
+                assert self.root is not None
+                (self.root / draft.temp).unlink()
+        return draft
+
+
+@pytest.mark.parametrize("durable", [False, True])
+@pytest.mark.parametrize("sweeps", [1, 3])
+def test_a_temporary_that_somebody_deletes_is_written_again(backend: Backend, sweeps: int, durable: bool) -> None:
+    swept = Swept(backend)
+    ours = settler(swept)
+    swept.sweeps = sweeps
+    held = ours.claim(KEY, {**BODY, "state": "running"}, durable=durable)
+    assert held is not None
+    assert body_at(store_over(backend), KEY)["nonce"] == held.nonce
+    swept.sweeps = sweeps
+    ours.rewrite(held, {**BODY, "state": "done"}, durable=durable)
+    assert body_at(store_over(backend), KEY)["state"] == "done"
+    assert isinstance(ours.machine, FakeMachine)
+    assert sum(ours.machine.clock.slept) < 1.0, "there was no doubt to wait out"
+    assert [entry.key for entry in backend.list("tmp/")] == []
+
+
+def test_a_claim_whose_temporary_is_deleted_can_still_be_lost(backend: Backend) -> None:
+    swept = Swept(backend)
+    swept.sweeps = 1
+    theirs = claimed(settler(backend, 2))
+    assert settler(swept).claim(KEY, BODY) is None
+    assert body_at(store_over(backend), KEY)["nonce"] == theirs.nonce

@@ -139,6 +139,7 @@ class FolderBackend(Backend):
         try:
             os.replace(self._base + draft.temp, path)
         except FileNotFoundError:
+            self._stage_again(path, draft)
             return Outcome.UNSURE  # it landed at an earlier try, or somebody removed it: the name knows
         except OSError as error:
             if not is_certain(error):
@@ -318,6 +319,13 @@ class FolderBackend(Backend):
             raise StoreError(f"cannot write {self._base}{key}: its folder vanishes as soon as it is made", key=key)
         self._tree.make(folder)
         return write(key, draft, missed + 1)
+
+    def _stage_again(self, path: str, draft: FolderDraft) -> None:
+        """The claim is ours and the temporary is gone: unless that is because it landed, the same bytes once more."""
+        if draft.data is not None and not os.path.lexists(path):
+            temp = self._base + draft.temp
+            with suppress(StoreError):  # then there is no try but the next one
+                write_whole(self._open_temp(temp), temp, draft.data, durable=draft.durable)
 
     def _links_never(self, temp: str, path: str) -> bool:
         """After EPERM: True if this file system makes no hard links at all, not even where nobody races."""

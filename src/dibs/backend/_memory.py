@@ -35,7 +35,9 @@ class MemoryBackend(Backend):
         self, conditional_replace: bool = False, clock: Callable[[], float] | None = None, tick_s: float = 0.0
     ) -> None:
         bucket = conditional_replace
-        self.traits = Traits("memory", "put" if bucket else "link", bucket, touch=not bucket, listing_sorted=True, stamps=not bucket)
+        self.traits = Traits(
+            "memory", "put" if bucket else "link", bucket, touch=not bucket, listing_sorted=True, stamps=not bucket
+        )
         self._clock = clock or SystemClock().wall
         self._lock = threading.Lock()
         self._objects: dict[str, Object] = {}
@@ -59,6 +61,7 @@ class MemoryBackend(Backend):
         check_key(key)
         with self._lock:
             data = self._staged(draft)
+            draft.spent = draft.spent or data is None
             if data is None or key in self._objects:
                 return Outcome.LOST
             self._put(key, data)

@@ -74,12 +74,14 @@ class Settler:
             pauses = self._pauses(held.key)
             while True:
                 outcome = self.backend.create(held.key, draft)
-                if outcome is Outcome.LOST and self.backend.traits.claim == "mkdir":
+                if outcome is Outcome.LOST and self.backend.traits.claim == "mkdir" and not draft.spent:
                     return False  # mkdir alone is plain: EEXIST is lost
                 if outcome is not Outcome.WON:
                     there = self._look(held.key, pauses)
                     if there is None:
                         next(pauses)  # not there: the same name again, with the same bytes
+                        if draft.spent:  # somebody deleted the temporary: no try with it can land any more
+                            draft = self.backend.stage(data, durable=durable)
                         continue
                     if nonce_of(there.data) != held.nonce:
                         if draft.owned and not there.data:
