@@ -59,7 +59,7 @@ def packed(study: Study, objective: Objective) -> bytes:
         )
     try:
         data = pickle.dumps((study, objective))
-    except (pickle.PicklingError, AttributeError, TypeError) as wrong:
+    except Exception as wrong:  # whatever an object's own way of being pickled may raise
         raise UsageError(
             f"workers > 1 needs an objective that a fresh process can import: define it at the top of a module, "
             f"not as a lambda or inside a function ({wrong})"
@@ -110,22 +110,23 @@ class Pool:
     gave_up: list[Last] = field(default_factory=list)
     error: BaseException | None = None
 
+    def __post_init__(self) -> None:
+        self.session = Session(self.study.store.machine.clock, grace_s=None)
+
     def run(self) -> Tally:
         """Work until no worker is left."""
-        clock = self.study.store.machine.clock
-        session = Session(clock, grace_s=None)
-        with session:
+        with self.session:
             try:
                 for _ in range(self.count):
                     self._start()
-                self._tend(session)
+                self._tend()
             finally:
                 self._end()
-            session.check()
+            self.session.check()
         return self._result()
 
-    def _tend(self, session: Session) -> None:
-        clock = session.clock
+    def _tend(self) -> None:
+        session, clock = self.session, self.session.clock
         urgency = 0
         kill_at: float | None = None
         count_at = clock.monotonic()
@@ -137,15 +138,15 @@ class Pool:
                     self._listen(child)
                 if child.process.exitcode is not None:
                     self._listen(child)
-                    self._buried(child, stopping=session.draining)
+                    self._buried(child)
                 elif child.over_at is not None and clock.monotonic() > child.over_at + _LINGER_S:
                     child.process.kill()
             if session.urgency > urgency:
                 if not urgency:
-                    self._drain(session)
+                    self._drain()
                 if session.stopping:
                     kill_at = kill_at or clock.monotonic() + self.terms.grace_s + _MARGIN_S
-                    self._stop(session, first=urgency < STOPPING)
+                    self._stop(first=urgency < STOPPING)
                 urgency = session.urgency
             if kill_at is not None and clock.monotonic() >= kill_at:
                 return  # `finally` kills
@@ -168,6 +169,8 @@ class Pool:
     # one child
 
     def _start(self) -> None:
+        if self.session.draining:
+            return
         number = self.started
         self.started += 1
         context = multiprocessing.get_context("spawn")
@@ -232,7 +235,7 @@ class Pool:
             for _ in self.gave_up:  # they were unlucky, not broken
                 self._start()
 
-    def _buried(self, child: Child, *, stopping: bool) -> None:
+    def _buried(self, child: Child) -> None:
         """The process has ended: was that its own will?"""
         self.children.remove(child)
         code = child.process.exitcode
@@ -249,7 +252,7 @@ class Pool:
             self._tell(Ended(child.number, last.ran, last.failed, last.why))
             self._through(last)
             return
-        if stopping:
+        if self.session.draining:
             return
         _end_group(child.process.pid)
         if not self.ever_ready and code >= 0:  # of itself: the next one would do the same
@@ -277,9 +280,9 @@ class Pool:
 
     # the end
 
-    def _drain(self, session: Session) -> None:
-        if not session.stopping:
-            self._tell(Stopping(session.reason or "SIGINT", False))
+    def _drain(self) -> None:
+        if not self.session.stopping:
+            self._tell(Stopping(self.session.reason or "SIGINT", False))
         for child in self.children:
             self._listen(child)
             if child.ready:
@@ -287,11 +290,11 @@ class Pool:
             else:
                 child.process.terminate()
 
-    def _stop(self, session: Session, *, first: bool) -> None:
+    def _stop(self, *, first: bool) -> None:
         if first:
-            self._tell(Stopping(session.reason or "stopped", True))
+            self._tell(Stopping(self.session.reason or "stopped", True))
         for child in self.children:
-            if session.code == 143:
+            if self.session.code == 143:
                 child.process.terminate()
             else:
                 self._command(child, INTERRUPT)
