@@ -15,6 +15,9 @@ from dibs import Study, Trial
 from dibs.backend import MemoryBackend
 from dibs.errors import UsageError
 from dibs.store import Store
+from dibs.study._events import Closed, Counted
+from dibs.study._pool import Pool
+from dibs.study._work import Terms
 
 GUARDED = """
 if __name__ == "__main__":
@@ -374,3 +377,17 @@ def test_a_signal_mask_of_the_users_stays(tmp_path: Path) -> None:
         assert run(program(tmp_path, body))[0] == 0
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def test_an_end_is_counted_once_whatever_was_read_before_it_was_told(tmp_path: Path) -> None:
+    study = open_study(tmp_path)
+    told: list[Any] = []
+    pool = Pool(study, b"", Terms(trials=3), 1, 3, told.append)
+    for trial in study.trials(2):
+        with trial:
+            trial.done(0.5)
+    study.view.refresh()
+    pool._uncount(Closed(0, 0, "done", 0.5, 1.0, None, False, 0))
+    assert told == [Counted({"done": 1}, 0.5, 3)]
+    pool._uncount(Closed(2, 0, "done", 0.5, 1.0, None, False, 0))
+    assert len(told) == 1

@@ -222,9 +222,19 @@ class Pool:
             case Closed():
                 child.ran += 1
                 child.failed += message.state == "failed"
+                self._uncount(message)
                 if message.state == "done":
                     self._success()
         self._tell(message)
+
+    def _uncount(self, closed: Closed) -> None:
+        """Those who count the ends they are told of must not have it in what was last read, too."""
+        view = self.study.view
+        seen, trial = view.seens(closed.n).get(closed.attempt), view.trial(closed.n)
+        if self.on_event is not None and seen is not None and seen.closed and trial is not None:
+            now = counted(self.study, self.size)
+            states = {state: count - (state == trial.state) for state, count in now.states.items()}
+            self._tell(replace(now, states=states))
 
     def _success(self) -> None:
         self.deaths = 0
