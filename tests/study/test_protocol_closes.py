@@ -47,6 +47,33 @@ def unsure_close(bucket: bool) -> tuple[Study, Mute, Attempt]:
     return study, backend, attempt
 
 
+class LateClaim(WrapperBackend):
+    """The first claim is repeated on its way, and the second copy arrives when the name is claimed again."""
+
+    def __init__(self, inner: Backend) -> None:
+        super().__init__(inner)
+        self.late: list[tuple[str, Draft]] = []
+
+    def create(self, key: str, draft: Draft) -> Outcome:
+        if "/trial/" in key:
+            for old in self.late:
+                super().create(*old)
+            self.late = [(key, draft)]
+        return super().create(key, draft)
+
+
+def test_a_claim_that_comes_back_late_is_not_taken_for_the_close() -> None:
+    """The name was removed by hand, and an old write of the owner landed in the moment it claimed it again."""
+    backend = LateClaim(MemoryBackend(conditional_replace=True))
+    study = Study(store_over(backend, FakeMachine(1)), "s", SPACE, goal="min", seed=0)
+    attempt = study.claimer(2).step()
+    assert isinstance(attempt, Attempt)
+    backend.delete(study.view.keys.attempt(0, 0))
+    attempt.close("done", score=1.0)
+    fresh = Study(store_over(backend, FakeMachine(2)), "s", SPACE, goal="min", seed=0)
+    assert [(result.state, result.score) for result in fresh.results()] == [("done", 1.0)]
+
+
 @pytest.mark.parametrize("bucket", [False, True])
 def test_the_same_close_again_finds_itself_written(bucket: bool) -> None:
     study, _, attempt = unsure_close(bucket)

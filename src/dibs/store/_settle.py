@@ -76,6 +76,7 @@ class Settler:
                 outcome = self.backend.create(held.key, draft)
                 if outcome is Outcome.LOST and self.backend.traits.claim == "mkdir" and not draft.spent:
                     return False  # mkdir alone is plain: EEXIST is lost
+                found = data
                 if outcome is not Outcome.WON:
                     there = self._look(held.key, pauses)
                     if there is None:
@@ -88,7 +89,8 @@ class Settler:
                             next(pauses)  # our mkdir won, the record is still on its way
                             continue
                         return False
-                held.body, held.data = body, data
+                    found = there.data  # ours, though perhaps an earlier write of ours that landed only now
+                held.body, held.data = (body if found == data else decode(found, held.key)), found
                 return True
         finally:
             self.backend.discard(draft)
@@ -106,9 +108,11 @@ class Settler:
             while True:
                 there = self._look(held.key, pauses)
                 if there is None:  # lost in a power cut or removed by hand: claim it again, never rename over
-                    if self._create(held, body, durable):
+                    if not self._create(held, body, durable):
+                        raise Superseded(f"{held.key} was removed and claimed anew by somebody: this process lost it")
+                    if held.data == encode(body):
                         return
-                    raise Superseded(f"{held.key} was removed and claimed anew by somebody: this process lost it")
+                    continue  # an old write of ours came back: write over it
                 if tried and there.data == data:
                     break
                 body = self._ours(held, there, body)
