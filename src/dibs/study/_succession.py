@@ -29,6 +29,9 @@ def next_attempt(
     Poison (3 quiet or 10 interrupted attempts since the last release) claims it in state failed.
     """
     n, attempt = trial.n, trial.top.attempt + 1
+    if all(seen.record is None for seen in view.seens(n).values()):
+        for lower in range(attempt):  # an old listing may have left out the one that reads
+            view.look(n, lower)
     attempts = sorted(view.seens(n).values(), key=lambda seen: -seen.attempt)
     source = next((seen.record for seen in attempts if seen.record is not None), None)
     point = source.point if source is not None else anew()
