@@ -232,8 +232,8 @@ def objective(trial):
 if __name__ == "__main__":
     before = dict(os.environ)
     masked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
-    from dibs.study import _pool
-    _pool._cores = lambda: 12
+    from dibs.study import _share
+    _share._cores = lambda: 12
     study().run(objective, 2, workers=2, progress=False)
     assert dict(os.environ) == before
     assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == masked

@@ -13,12 +13,10 @@ import os
 import pickle
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from multiprocessing import connection, resource_tracker
+from multiprocessing import connection
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dibs.errors import DibsError, StoreError, UsageError
@@ -27,6 +25,7 @@ from ._child import NAME, Last, Unusable, main
 from ._events import Closed, Ended, Event, OnEvent, Ready, Said, Stopping, WorkerDied
 from ._loop import UNGUARDED
 from ._session import DRAIN, INTERRUPT, STOPPING, SUCCEEDED, Session
+from ._share import quiet_start
 from ._work import Objective, Tally, Terms, counted
 
 if TYPE_CHECKING:
@@ -40,9 +39,6 @@ _COUNT_EVERY_S = 2.0
 _DEATHS = 5  # in a row without a done trial between them: then no more replacements
 _LINGER_S = 30.0  # between a worker's last word and its end: threads and processes it left may hold it
 _MARGIN_S = 15.0  # beyond the grace, for recording and unwinding; then SIGKILL
-_THREADS = (
-    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
-)  # fmt: skip
 _GUARD = (
     "workers > 1 starts fresh processes, which import the program again: put the call of run() under "
     "`if __name__ == '__main__':`"
@@ -183,7 +179,7 @@ class Pool:
             name=f"{NAME}{number}",
         )
         try:
-            with _quiet_start(self.count):
+            with quiet_start(self.count, number, None, {}):
                 process.start()
         except OSError as wrong:
             for pipe in (events, control):
@@ -340,35 +336,6 @@ def _end_group(pid: int) -> None:
     """What a killed worker had started has nobody left to work for."""
     with suppress(OSError):
         os.killpg(pid, signal.SIGTERM)
-
-
-@contextmanager
-def _quiet_start(workers: int) -> Iterator[None]:
-    """Start a child with Ctrl-C held off until it has a process group of its own, and with its share of the cores."""
-    resource_tracker.ensure_running()  # it would undo the mask
-    old = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    share = str(max(1, _cores() // workers))
-    added = [name for name in _THREADS if name not in os.environ]
-    os.environ.update(dict.fromkeys(added, share))  # before the child imports numpy: BLAS looks once
-    try:
-        yield
-    finally:
-        for name in added:
-            os.environ.pop(name, None)
-        signal.pthread_sigmask(signal.SIG_SETMASK, old)
-
-
-def _cores() -> int:
-    """The processors this process may use: its affinity, and what a container's quota leaves of it (cgroup v2)."""
-    try:
-        cores = len(os.sched_getaffinity(0))
-    except AttributeError:
-        cores = os.cpu_count() or 1
-    try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
-        return min(cores, max(1, int(quota) // int(period)))
-    except (OSError, ValueError):  # no such file, or "max"
-        return cores
 
 
 def _cause(code: int) -> str:
