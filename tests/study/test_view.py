@@ -172,3 +172,17 @@ def test_history_of_columns_shares_points_and_does_not_change() -> None:
     assert np.array_equal(before.score, np.arange(10.0))
     with pytest.raises(AttributeError):
         before.n = before.n  # type: ignore[misc]
+
+
+def test_a_full_block_is_looked_at_until_its_last_open_record_closes() -> None:
+    """The end of one must not make the reader stop looking at the others."""
+    backend = MemoryBackend()
+    writer, reader = study_on(backend, 1), study_on(backend, 2)
+    claimer = writer.claimer(256)
+    held = [attempt for _ in range(256) if isinstance(attempt := claimer.step(), Attempt)]
+    for attempt in held[:254]:
+        attempt.close("done", score=0.5)
+    assert len(reader.in_flight()) == 2
+    for left, attempt in zip((1, 0), held[254:], strict=True):
+        attempt.close("done", score=0.5)
+        assert (len(reader.finished()), len(reader.in_flight())) == (256 - left, left)

@@ -132,7 +132,7 @@ class Known:
                 if n not in self.table:
                     self.table.add(record)
                 self._changed(n)
-                self.names.settle(n // BLOCK)
+                self._settle(n // BLOCK)
                 return
         else:
             self._open[n, attempt] = seen.version
@@ -142,6 +142,11 @@ class Known:
         if known.get(attempt) != seen:
             known[attempt] = seen
             self._changed(n)
+
+    def _settle(self, block: int) -> None:
+        """A block that is full and in which nothing is open need never be looked at again."""
+        if self.names.full(block) and not any(n // BLOCK == block for n, attempt in self._open if not attempt):
+            self.names.forget(block)
 
     def _alone(self, n: int) -> bool:
         """Nothing but attempt 0 is known of the trial, and nothing releases it."""

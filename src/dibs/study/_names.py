@@ -189,11 +189,10 @@ class Names:
         if hint is not None:
             hint.adopt(self.store, now)
 
-    def settle(self, block: int) -> None:
-        """Nothing is open in this block: if it is full it need never be looked at again."""
-        if self.full(block):
-            self._blocks["trial"].pop(block, None)
-            self._seen["trial"].pop(block, None)
+    def forget(self, block: int) -> None:
+        """This block is full and nothing is open in it: it need never be looked at again."""
+        self._blocks["trial"].pop(block, None)
+        self._seen["trial"].pop(block, None)
 
     def _fresh(self, kind: str, block: int, hint: Hint) -> Iterator[tuple[int, int]]:
         seen = self._seen[kind].setdefault(block, set())
