@@ -50,6 +50,7 @@ _ALIASES = {
 }
 _REASONS = {
     "fuse.sshfs": "it shows other machines' names up to 20 s late",
+    "fuse.seaweedfs": "it lets several machines win one link, and keeps only the claim method mkdir exclusive",
     "fuse.s3fs": "it keeps no name exclusive: several machines win the same one. Give the bucket itself as the store",
     "fuse.rclone": "it keeps no name exclusive: several machines win the same one. Give the bucket itself as the store",
     "vfat": "it has no hard links, so only the claim method mkdir can work",
@@ -58,9 +59,7 @@ _REASONS = {
     "unknown": "its type could not be found out",
 }
 _FUSE = "a FUSE mount keeps names exclusive or not as its author chose, and two machines may both win one"
-_REMEDY = (
-    "Run `dibs doctor` on two machines at once, or pass unchecked=True (`--unchecked`) if you know that it is exclusive"
-)
+_REMEDY = "Run `dibs doctor STORE --join NAME --machines 2` on two machines at once, or pass unchecked=True (`--unchecked`) if you know that it is exclusive"
 
 
 def judge(fstype: str) -> Judgement:

@@ -9,9 +9,10 @@ import re
 
 from ._names import escape
 
-__all__ = ["BLOCK", "MARKER", "StudyKeys", "blob_key", "name_key"]
+__all__ = ["BLOCK", "MARKER", "VERDICTS", "StudyKeys", "blob_key", "name_key", "verdict_key"]
 
 MARKER = "dibs.json"
+VERDICTS = "verdict/"
 BLOCK = 256  # trials in a folder
 _TRIAL = re.compile(r"(\d{8,})-(\d+)\.json\Z")
 
@@ -24,6 +25,11 @@ def blob_key(digest: str) -> str:
 def name_key(name: str) -> str:
     """The key of a free name (``Store.claim``)."""
     return f"name/{escape(name)}.json"
+
+
+def verdict_key(k: int) -> str:
+    """The key of a later verdict of `dibs doctor`, beside the marker."""
+    return f"{VERDICTS}{k}.json"
 
 
 class StudyKeys:
@@ -81,6 +87,13 @@ class StudyKeys:
 
     def go(self, k: int) -> str:
         return f"{self.base}note/go/{k}.json"
+
+    def slot(self, k: int, generation: int) -> str:
+        """One generation of one slot of the study's cap."""
+        return f"{self.slots(k)}{generation}.json"
+
+    def slots(self, k: int) -> str:
+        return f"{self.base}slot/{k}/"
 
     def given_score(self, digest: str) -> str:
         return f"{self.given}{digest}.json"

@@ -21,8 +21,9 @@ from dibs.record import FORMAT, decode
 from ._keys import MARKER
 from ._machine import Machine
 from ._settle import Settler
+from ._verdicts import METHODS, Weighed, read_verdicts, weigh
 
-__all__ = ["in_job_array", "local_path", "open_folder"]
+__all__ = ["in_job_array", "local_path", "look", "open_folder"]
 
 log = logging.getLogger("dibs")
 _ARRAY_VARIABLES = ("SLURM_ARRAY_TASK_ID", "PBS_ARRAY_INDEX", "PBS_ARRAYID", "SGE_TASK_ID", "LSB_JOBINDEX")
@@ -58,22 +59,32 @@ def open_folder(
     root: Path, machine: Machine, *, create: bool | None, unchecked: bool, fsync: str = "result"
 ) -> tuple[Backend, dict[str, Any]]:
     """The backend behind a folder and the marker's body. Raises StoreError with the remedy if it cannot be one."""
-    backend = FolderBackend(root, fsync=fsync)
-    if root.exists() and not root.is_dir():
-        raise StoreError(f"{root} is a file, not a folder: give the path of a folder")
-    marker = _read_marker(backend, root) if root.is_dir() else None
+    marker, weighed = look(root)
     if marker is None:
         _may_create(root, create)
-    verdict = _trusted(root, marker, unchecked)
+    verdict = _trusted(root, weighed, unchecked)
+    backend = FolderBackend(root, claim=weighed.claim, fsync=fsync)
     if marker is None:
         backend.prepare()
         marker = _create_marker(backend, machine, root, verdict)
-    method = marker.get("claim", "link")
-    if method not in ("link", "mkdir"):
+        if marker.get("claim") != weighed.claim:  # somebody was faster, on a mount of another type
+            return open_folder(root, machine, create=create, unchecked=unchecked, fsync=fsync)
+    return backend, marker
+
+
+def look(root: Path) -> tuple[dict[str, Any] | None, Weighed]:
+    """The marker's body, if there is one, and what this mount is worth. Raises StoreError for what is no store."""
+    if root.exists() and not root.is_dir():
+        raise StoreError(f"{root} is a file, not a folder: give the path of a folder")
+    backend = FolderBackend(root)
+    marker = _read_marker(backend, root) if root.is_dir() else None
+    method = (marker or {}).get("claim", "link")
+    if method not in METHODS:
         raise StoreError(
             f"{root}/{MARKER} names the claim method {method!r}, which this version does not know: upgrade dibs"
         )
-    return (backend if method == "link" else FolderBackend(root, claim="mkdir", fsync=fsync)), marker
+    fstype = mount_type(root if root.exists() else root.parent)
+    return marker, weigh(judge(fstype), marker, read_verdicts(backend) if root.is_dir() else [])
 
 
 def _may_create(root: Path, create: bool | None) -> None:
@@ -90,15 +101,14 @@ def _may_create(root: Path, create: bool | None) -> None:
         )
 
 
-def _trusted(root: Path, marker: dict[str, Any] | None, unchecked: bool) -> str:
-    """The mount's verdict; raises StoreError for one that nobody vouches for."""
-    judgement = judge(mount_type(root if root.exists() else root.parent))
-    if judgement.kind == "refused" and not unchecked and (marker or {}).get("verdict") != "unchecked":
-        raise StoreError(f"{root}: {judgement.sentence}")
-    if judgement.kind != "taken" and str(root) not in _warned:
+def _trusted(root: Path, weighed: Weighed, unchecked: bool) -> str:
+    """The marker's word for the mount; raises StoreError for one that nobody vouches for."""
+    if weighed.kind == "refused" and not unchecked:
+        raise StoreError(f"{root}: {weighed.sentence}")
+    if weighed.kind != "taken" and str(root) not in _warned:
         _warned.add(str(root))
-        log.warning("%s: %s", root, judgement.sentence)
-    return "unchecked" if judgement.kind == "refused" else judgement.fstype
+        log.warning("%s: %s", root, weighed.sentence)
+    return "unchecked" if weighed.kind == "refused" else weighed.fstype
 
 
 def _read_marker(backend: Backend, root: Path) -> dict[str, Any] | None:
