@@ -72,6 +72,32 @@ def test_what_others_do_while_we_write_is_seen() -> None:
     assert other.n in ours.view.names
 
 
+def test_where_others_are_at_work_our_own_moves_hide_nothing() -> None:
+    """No time passes here: what is seen is not found by looking again later."""
+    backend = MemoryBackend()
+    ours, theirs = study_on(backend, 1), study_on(backend, 2)
+    mine, other = ours.claimer(100), theirs.claimer(100)
+    first = other.step()
+    mine.step()  # finds theirs, so it is not alone
+    second = other.step()
+    assert isinstance(first, Attempt)
+    assert isinstance(second, Attempt)
+    ours.view.refresh()
+    assert second.n in ours.view.names
+
+
+def test_a_lost_claim_says_that_others_are_at_work() -> None:
+    backend = MemoryBackend()
+    ours, theirs = study_on(backend, 1), study_on(backend, 2)
+    mine, other = ours.claimer(100), theirs.claimer(100)
+    for _ in range(2):
+        mine.step()  # alone: its own moves are no reason to look
+    lost = [other.step() for _ in range(3)]
+    assert isinstance(mine.step(), Attempt)  # after losing the first of them
+    ours.view.refresh()
+    assert [attempt.n for attempt in lost if isinstance(attempt, Attempt) and attempt.n not in ours.view.names] == []
+
+
 def test_a_record_removed_by_hand_frees_its_index() -> None:
     backend = MemoryBackend()
     study = study_on(backend)

@@ -75,8 +75,7 @@ def claim_attempt(
 class Watcher(Protocol):
     """Who wants to know when an owner closes its attempt: a view that need not read it back."""
 
-    def before_close(self, attempt: Attempt) -> bool: ...
-    def after_close(self, attempt: Attempt, alone: bool) -> None: ...
+    def after_close(self, attempt: Attempt) -> None: ...
 
 
 class Attempt:
@@ -210,7 +209,6 @@ class Attempt:
                 "again": again, "files": self.files, "blob": self._blob(traceback),
             }  # fmt: skip
             watcher = self.watcher
-            alone = watcher is not None and watcher.before_close(self)
             try:
                 self._insist(lambda: self._rewrite(end))
             except AlreadyClosed:
@@ -219,7 +217,7 @@ class Attempt:
                 self.lost, watcher = True, None  # what is there is ours, but not what we hold: read it
             self.state = state
             if watcher is not None:
-                watcher.after_close(self, alone)
+                watcher.after_close(self)
             self._drop_live()
 
     def _rewrite(self, changes: Mapping[str, Any]) -> None:

@@ -63,8 +63,11 @@ def rank(seen: Seen, released: Collection[int]) -> int:
 
 def fold(attempts: Sequence[Seen], released: Collection[int] = ()) -> Folded:
     """The trial behind its attempts (at least one, any order); ``released``: attempts with a release note."""
-    top = max(attempts, key=lambda seen: seen.attempt)
-    counts = max(attempts, key=lambda seen: (rank(seen, released), seen.attempt))
+    if len(attempts) == 1:  # nearly always
+        top = counts = attempts[0]
+    else:
+        top = max(attempts, key=lambda seen: seen.attempt)
+        counts = max(attempts, key=lambda seen: (rank(seen, released), seen.attempt))
     settled = rank(counts, released) > 0
     waiting = not settled and (top.closed or top.attempt in released)
     return Folded(top.n, settled, counts, top, waiting)

@@ -83,7 +83,7 @@ class Known:
         """The trials that are not settled, by index."""
         with self.lock:
             self._catch_up()
-            return [folded for n in sorted(self._unsettled) if (folded := self.trial(n)) is not None]
+            return [self._folds[n] for n in sorted(self._unsettled)]
 
     def released(self, n: int) -> set[int]:
         """The attempts of the trial that have a release note."""
@@ -161,10 +161,13 @@ class Known:
         return seens
 
     def _changed(self, n: int) -> None:
-        self._folds.pop(n, None)
         attempts = self._special.get(n)
-        folded = self.trial(n) if attempts else None
-        (self._unsettled.add if folded is not None and not folded.settled else self._unsettled.discard)(n)
+        if not attempts:
+            self._folds.pop(n, None)
+            self._unsettled.discard(n)
+            return
+        folded = self._folds[n] = fold(list(attempts.values()), self.released(n))
+        (self._unsettled.discard if folded.settled else self._unsettled.add)(n)
 
     def _catch_up(self) -> None:
         """Release notes count from when they were seen, whoever refreshed them."""

@@ -22,10 +22,12 @@ UNSETTLED_S = 0.1  # how often to look again while a change within the stamp's t
 class Hint:
     """Whether a folder has to be looked into again; all times are this machine's monotonic seconds."""
 
-    __slots__ = ("_listed", "_seen", "_stamp", "prefix")
+    __slots__ = ("_listed", "_ours", "_seen", "_stamp", "alone", "prefix")
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
+        self.alone = False  # the last look found nothing that others had put there
+        self._ours = False
         self._stamp: str | None = None
         self._seen = self._listed = float("-inf")
 
@@ -37,6 +39,10 @@ class Hint:
         if not above and self._stamp == "":
             return False
         stamp = store.backend.stamp(self.prefix)
+        if self._ours:
+            self._ours = False
+            if stamp != self._stamp and stamp:
+                self._stamp, self._seen = stamp, now  # seen just now, so it is not trusted before it has settled
         if stamp is None or stamp != self._stamp:
             self._stamp, self._seen = stamp, now
         elif not stamp or now - self._listed < (TRUST_S if self._listed - self._seen >= SETTLED_S else UNSETTLED_S):
@@ -46,15 +52,14 @@ class Hint:
 
     def again(self) -> None:
         """Look again next time, whatever the stamp says: what was found could not be read."""
-        self._stamp, self._listed = None, float("-inf")
+        self._stamp, self._listed, self._ours = None, float("-inf"), False
 
-    def same(self, store: Store) -> bool:
-        """Whether nobody has moved it since it was last looked at."""
-        return self._stamp is not None and store.backend.stamp(self.prefix) == self._stamp
+    def moved_by_us(self) -> None:
+        """The next change of the stamp is our own doing and not worth a look, unless others are at work here too.
 
-    def adopt(self, store: Store, now: float) -> None:
-        """What moved it was our own doing: not worth a look now, but not to be trusted before it has settled."""
-        self._stamp, self._seen = store.backend.stamp(self.prefix), now
+        What others did behind it is found by the next look, which comes soon: the stamp has not settled.
+        """
+        self._ours = self.alone and self._stamp is not None
 
 
 class Names:
@@ -177,17 +182,18 @@ class Names:
         """Keep looking at this block's stamp: it has records that are still open."""
         self._blocks["trial"].setdefault(block, Hint(self.keys.block("trial", block)))
 
-    def alone(self, n: int) -> bool:
-        """Whether nobody else has moved the trial's block since it was looked at."""
-        hint = self._blocks["trial"].get(n // BLOCK)
-        return hint is not None and hint.same(self.store)
-
-    def moved_by_us(self, n: int, now: float) -> None:
+    def moved_by_us(self, n: int) -> None:
         """Our own claim or close moved the trial's block: that alone is no reason to list it."""
-        block = n // BLOCK
-        hint = self._blocks["trial"].get(block)
+        hint = self._blocks["trial"].get(n // BLOCK)
         if hint is not None:
-            hint.adopt(self.store, now)
+            hint.moved_by_us()
+
+    def crowded(self, n: int) -> None:
+        """Somebody else had that name: others are at work in its block, so that every move is worth a look."""
+        hint = self._blocks["trial"].get(n // BLOCK)
+        if hint is not None:
+            hint.alone = False
+            hint.again()
 
     def forget(self, block: int) -> None:
         """This block is full and nothing is open in it: it need never be looked at again."""
@@ -196,9 +202,12 @@ class Names:
 
     def _fresh(self, kind: str, block: int, hint: Hint) -> Iterator[tuple[int, int]]:
         seen = self._seen[kind].setdefault(block, set())
+        hint.alone = True
         for name in sorted(set(self.store.backend.names(hint.prefix)) - seen):
             found = self.keys.parse(name)
             if found is not None and found[0] // BLOCK == block and (found[1] > 0) == (kind == "again"):
+                if found[0] not in self:
+                    hint.alone = False
                 yield found
             else:
                 seen.add(name)

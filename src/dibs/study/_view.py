@@ -78,6 +78,8 @@ class View(Known):
         """Read one attempt now, whatever is known of it; None if it does not exist."""
         with self.lock:
             if n not in self.table or attempt:
+                if attempt == 0 and n not in self.names:
+                    self.names.crowded(n)
                 self._read(n, attempt)
             return self.seens(n).get(attempt)
 
@@ -88,20 +90,16 @@ class View(Known):
             self._mine[attempt.n, attempt.attempt] = attempt
             self._put(Seen(attempt.n, attempt.attempt, attempt.record(), self.newest))
             if attempt.attempt == 0:
-                self.names.moved_by_us(attempt.n, self.store.machine.clock.monotonic())
+                self.names.moved_by_us(attempt.n)
 
-    def before_close(self, attempt: Attempt) -> bool:
-        """Whether nobody else has moved the attempt's block since it was looked at."""
-        return attempt.attempt == 0 and self.names.alone(attempt.n)
-
-    def after_close(self, attempt: Attempt, alone: bool) -> None:
+    def after_close(self, attempt: Attempt) -> None:
         """Take over what this process has just written, unless a refresh is on its way (then that will)."""
         if not self.lock.acquire(blocking=False):
             return
         try:
             self._take_mine(attempt)
-            if alone:
-                self.names.moved_by_us(attempt.n, self.store.machine.clock.monotonic())
+            if attempt.attempt == 0:
+                self.names.moved_by_us(attempt.n)
         finally:
             self.lock.release()
 
