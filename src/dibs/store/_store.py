@@ -56,7 +56,9 @@ class Store:
     Raises StoreError (the path is a file, missing, read-only, full, or on a mount nobody vouches for).
     """
 
-    def __init__(self, url: str | os.PathLike[str], create: bool | None = None, unchecked: bool = False, fsync: str = "result") -> None:
+    def __init__(
+        self, url: str | os.PathLike[str], create: bool | None = None, unchecked: bool = False, fsync: str = "result"
+    ) -> None:
         root = local_path(url)
         machine = Here()
         backend, self.marker = open_folder(root, machine, create=create, unchecked=unchecked, fsync=fsync)
