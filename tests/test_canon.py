@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.parts import UNHURRIED
 
-from dibs._canon import chance, digest, dumps, from_json, plain, to_json
+from dibs._canon import chance, chance_by_name, digest, dumps, from_json, plain, to_json
 from dibs.space._values import typed
 
 LEAVES = (
@@ -155,3 +155,4 @@ def test_chance_is_in_the_unit_interval_and_depends_on_the_whole_key(seed: int, 
     assert all(0.0 <= word < 1.0 for word in words)
     assert words != chance(4, 1, seed, n + 1, purpose)
     assert words != chance(4, 1, seed, n, purpose + "x")
+    assert chance_by_name(1, seed, n)(purpose) == words[0] == chance(1, 1, seed, n, purpose)[0]

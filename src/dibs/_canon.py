@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["chance", "digest", "dumps", "from_json", "plain", "to_json"]
+__all__ = ["chance", "chance_by_name", "digest", "dumps", "from_json", "plain", "to_json"]
 
 _DEEPEST = 16  # tuples in tuples; a hostile record must not reach Python's own limit later, in somebody's repr
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
@@ -42,6 +43,9 @@ def to_json(value: Any, depth: int = 0) -> Any:
 
     Values: None, bool, int, finite float, str, and tuples of these, 16 deep at most. TypeError for anything else.
     """
+    kind = type(value)
+    if kind is int or kind is bool or value is None or (kind is float and math.isfinite(value)):
+        return value
     value = plain(value)
     if value is None or type(value) in (bool, int):
         return value
@@ -89,13 +93,25 @@ def _quoted(name: str) -> str:
     return dumps(name).decode()
 
 
+def _texts(key: tuple[Any, ...]) -> str:
+    return ",".join([str(part) if type(part) is int else _text(part) for part in key])
+
+
 def chance(words: int, *key: Any) -> list[float]:
     """``words`` numbers in [0, 1), a pure function of ``key`` (version, seed, n, purpose).
 
     Each is the top 53 bits of an 8-byte big-endian word of SHAKE-256 over the canonical key.
     """
-    text = ",".join([str(part) if type(part) is int else _text(part) for part in key])
-    stream = hashlib.shake_256(f"[{text}]".encode()).digest(8 * words)
-    if words == 1:
-        return [(int.from_bytes(stream, "big") >> 11) * 2.0**-53]
+    stream = hashlib.shake_256(f"[{_texts(key)}]".encode()).digest(8 * words)
     return [(int.from_bytes(stream[i : i + 8], "big") >> 11) * 2.0**-53 for i in range(0, 8 * words, 8)]
+
+
+def chance_by_name(*key: Any) -> Callable[[str], float]:
+    """``name -> chance(1, *key, name)[0]``, with what the names have in common put into words once."""
+    head = f"[{_texts(key)},"
+
+    def draw(name: str) -> float:
+        word = hashlib.shake_256(f"{head}{_quoted(name)}]".encode()).digest(8)
+        return (int.from_bytes(word, "big") >> 11) * 2.0**-53
+
+    return draw

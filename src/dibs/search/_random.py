@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from operator import index
 from typing import ClassVar
 
-from dibs._canon import chance
+from dibs._canon import chance_by_name
 from dibs.space import Space, Value
 
 from ._history import Pair
@@ -27,5 +27,4 @@ class Random(Sampler):
     needs_history: ClassVar[bool] = False
 
     def ask(self, space: Space, n: int, history: Iterable[Pair] = ()) -> dict[str, Value]:
-        seed, n = self.seed or 0, index(n)
-        return space.draw(lambda name: chance(1, self.version, seed, n, name)[0])
+        return space.draw(chance_by_name(self.version, self.seed or 0, index(n)))
