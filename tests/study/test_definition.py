@@ -12,6 +12,8 @@ from tests.parts import FakeMachine, at_once, body_at, plant, store_over
 
 import dibs
 from dibs import Choice, Float, Int, NotFound, RefusedError, Space, SpaceError, Study, UsageError
+from dibs.backend import FolderBackend
+from dibs.errors import RecordError
 from dibs.search import Grid, Random, Sampler, Sobol
 from dibs.store import Store, escape
 from dibs.study import report, take
@@ -309,6 +311,20 @@ def test_a_damaged_record_does_not_stop_a_definition(store: Store) -> None:
     plant(store, store.keys("spam").attempt(0, 0), b"\0\0")
     take(store, {"lr": 0.01}, study="spam", trial=1, goal="min")
     assert define(store).goal == "min"
+
+
+def test_a_creator_that_dies_between_mkdir_and_its_record_is_told_with_the_cure(tmp_path: Path) -> None:
+    backend = FolderBackend(tmp_path / "store", claim="mkdir")
+    backend.prepare()
+    store = store_over(backend)
+    claim = tmp_path / "store" / f"{store.keys('spam').study}.claim"
+    claim.mkdir(parents=True)
+    with pytest.raises(RecordError, match=r"remove the folder .*study\.json\.claim"):
+        Study(store, "spam", SPACE, goal="min")
+    assert isinstance(store.machine, FakeMachine)
+    assert sum(store.machine.clock.slept) == pytest.approx(5.0, abs=0.1), "somebody alive would have written it by then"
+    claim.rmdir()
+    assert Study(store, "spam", SPACE, goal="min").goal == "min"
 
 
 def test_the_grid_says_how_many_trials_there_are(store: Store) -> None:

@@ -73,6 +73,12 @@ def read_definition(store: Store, study: str) -> Definition | None:
     while not there.data and store.backend.traits.claim == "mkdir" and clock.monotonic() < deadline:
         clock.sleep(pause_s)  # claimed, its creator is still writing
         there = store.backend.read(key) or there
+    if not there.data and store.backend.traits.claim == "mkdir":
+        raise RecordError(
+            f"{key} is claimed, and its creator has not written it: if that process is dead, remove the folder "
+            f"{key}.claim, and whoever comes next creates the study",
+            key=key,
+        )
     body = decode(there.data, key)
     try:
         if body["kind"] != "study" or not isinstance(body["study"], str):
