@@ -22,6 +22,7 @@ from dibs.study import _attempt, _fold
 from dibs.study._attempt import Attempt, Terms, claim_attempt
 from dibs.study._claimer import Claimer
 from dibs.study._fold import Folded, Seen
+from dibs.study._names import Names
 from dibs.study._succession import next_attempt
 from dibs.study._view import View
 
@@ -38,7 +39,7 @@ class Planted:
     caught_by: str
     patches: Sequence[tuple[Any, str, Any]]
     fixed: Mapping[str, Any] = field(default_factory=dict)
-    seeds: int = 100
+    seeds: int = 200
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
@@ -239,6 +240,21 @@ def helpful_reader(self: View, *args: Any, **fields: Any) -> None:
     backend.discard(draft)
 
 
+_fresh = Names._fresh
+
+
+def hasty_reader(self: Names, *args: Any) -> Iterator[tuple[int, int]]:
+    """A name that was listed is known, whether its record could be read or not."""
+    for at in _fresh(self, *args):
+        self.told(*at)
+        yield at
+
+
+def stubborn_owner(self: Attempt, changes: Mapping[str, Any]) -> None:
+    """An attempt that could not be closed is still running, for its owner's own eyes."""
+    self.store.settler.rewrite(self._held, {**self._held.body, **changes}, durable=True)
+
+
 class _Deaf(dict[str, str]):
     """Problems nobody wants to hear of."""
 
@@ -257,6 +273,8 @@ def silent_reader(self: View, *args: Any) -> None:
 
 MUTE = {"faults": Faults(lost_answer=0.1, lost_request=0.4, late=0.1), "patience_s": 0.3}  # hardly ever an answer
 LATE = {"faults": Faults(late=0.2, late_s=30.0), "by_hand": 0}
+DEAF = {"faults": Faults(lost_answer=0.5, lost_request=0.2), "patience_s": 0.05, "doom": 0.0, "by_hand": 0}
+FLAKY = {"faults": Faults(error=0.03), "readers": 2, "by_hand": 0}
 SLOW = {"stall": 0.02, "stall_s": 60.0, "stale_s": 3.0, "by_hand": 0}  # owners that were rescued and come back
 
 PLANTED: tuple[Planted, ...] = (
@@ -265,12 +283,14 @@ PLANTED: tuple[Planted, ...] = (
     Planted("blind retry on a bucket", "once", [(Settler, "_create", blind_retry)], {"kind": "put"}),
     Planted("an unsure claim is used", "once", [(Settler, "_create", optimist)], {"kind": "put", **MUTE}),
     Planted("report to the highest attempt", "once", [(Attempt, "close", report_to_the_highest)], SLOW),
-    Planted("a wish takes any index", "once", [(Claimer, "_walk", wish_anywhere)], {"steerers": 2}, 200),
+    Planted("a wish takes any index", "once", [(Claimer, "_walk", wish_anywhere)], {"steerers": 2}, 400),
     Planted("a fresh temporary per try", "kept", [(Settler, "_rewrite", fresh_temporary)], {"kind": "link", "save": 0.5, **LATE}),
     Planted("no If-Match", "kept", [(MemoryBackend, "replace", no_if_match)], {"kind": "put", "epoch_s": 20.0, **LATE}),
     Planted("a refused replace is taken for written", "kept", [(Settler, "_rewrite", verdict_412)], {"kind": "put"}),
     Planted("a beat that rewrites after close", "kept", [(Attempt, "beat", late_beat)], {"kind": "link"}),
     Planted("the highest attempt wins without the rank", "kept", everywhere(_fold.fold, highest_wins), {**SLOW, "fail": 0.4}),
+    Planted("a failed read is not tried again", "kept", [(Names, "_fresh", hasty_reader)], {"kind": "link", **FLAKY}),
+    Planted("an owner takes what it cannot close for running", "kept", [(Attempt, "_rewrite", stubborn_owner)], DEAF),
     Planted("the blob is not there yet", "whole", [(Attempt, "_blob", unwritten_blob)]),
     Planted("one index too many", "exact", [(Claimer, "__init__", one_more)]),
     Planted("nobody rescues", "alone", [(Claimer, "_rescue", wait_for_ever)], {"chaos_s": 20.0}),

@@ -11,16 +11,16 @@ import logging
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from threading import RLock
 from typing import Any, cast
 
 from dibs._canon import digest as digest_of
 from dibs._canon import to_json
-from dibs.errors import RecordError
-from dibs.record import TrialRecord, decode_trial
+from dibs.errors import UnsureError
 from dibs.store import Store
+from dibs.study import Study
 from dibs.study import _functions as functions
 from dibs.study._attempt import Attempt
 from dibs.study._view import View, view_of
@@ -28,14 +28,15 @@ from dibs.study._view import View, view_of
 from . import invariants
 from ._simulator_machine import Host, SimMachine
 from ._simulator_plan import Plan, WorkerPlan, draw
+from ._simulator_reading import reading_of
 from ._simulator_roles import NAME, Watched, create_study, hand, persist, reader, steerer, worker
 from ._simulator_store import Faults, Truth, Wire, Write
 from ._simulator_world import GreenletExit, Process, SimLock, World
-from .invariants import Event, Reading, Stands
+from .invariants import Event, Reading
 
 __all__ = ["Run", "simulate"]
 
-LIMIT = 200_000  # steps; a run that needs more hangs
+LIMIT = 60_000  # steps; a run that needs more hangs
 BEHIND_S = 150.0  # how long a view may be behind: an old listing, then trust in its stamp
 _LOOKS = 6
 
@@ -52,8 +53,8 @@ class Actor:
             name, host.name, doom=plan.doom if mortal else 0.0, stall=plan.stall, stall_s=plan.stall_s
         )
         self.machine = SimMachine(self.world, host, self.process, Random(f"{stage.seed} {name} entropy"))
-        wire = Wire(self.truth, self.process, host, faults, plan.client_stamps)
-        wire.trace = lambda verb, key, answer: stage.note(name, verb, key, answer)
+        self.faults, self.host = faults, host
+        wire = self.wire(faults)
         self.store = Store.over(wire, self.machine, f"simulated:{stage.seed}/{name}", plan.patience_s)
         settler = Watched(wire, self.machine, plan.patience_s)
         settler.actor = self
@@ -63,6 +64,19 @@ class Actor:
         self.view.rolls.threshold = plan.roll
         self.ended = self.killed = False
         self.process.on_death = self._die
+
+    def wire(self, faults: Faults) -> Wire:
+        """A way to the store for this process."""
+        wire = Wire(self.truth, self.process, self.host, faults, self.plan.client_stamps)
+        wire.trace = lambda verb, key, answer: self.stage.note(self.name, verb, key, answer)
+        return wire
+
+    def fresh_view(self) -> View:
+        """What this process would see if it had just been started, on a client whose caches are empty."""
+        store = Store.over(self.wire(replace(self.faults, lag=0.0)), self.machine, patience_s=self.plan.patience_s)
+        view = View(store, NAME)
+        view.lock = cast(Any, SimLock(self.world))
+        return view
 
     def start(self, body: Callable[[Actor], None], after_s: float = 0.0) -> None:
         """Run the body as this process's main task."""
@@ -120,6 +134,20 @@ class Actor:
             if isinstance(mine, Attempt) and mine.store is self.store and mine.n == n and not mine.closed:
                 return mine
         raise LookupError(f"nobody took trial {n}")
+
+    def stopped(self) -> None:
+        """A stop returned; with views that may be behind nobody can tell who should know of it."""
+        if not self.plan.faults.lag and not self.plan.tick_s:
+            self.tell("stopped")
+
+    def resume(self, study: Study) -> None:
+        """Resume the study; from here on, or (if nobody can say) at any later time, claims are right again."""
+        self.tell("resuming")
+        try:
+            study.resume()
+        except UnsureError:
+            self.tell("resuming", note="unsure")
+            raise
 
     def wished(self, point: dict[str, Any]) -> None:
         text = {name: to_json(value) for name, value in point.items()}
@@ -179,7 +207,16 @@ class Stage:
             self.world.after(rng.random() * self.plan.chaos_s, self.look)
         for at in range(self.plan.by_hand):
             self.world.after(rng.random() * self.plan.chaos_s, lambda at=at: self._by_hand(at))  # type: ignore[misc]
+        if rng.random() < self.plan.reboot:
+            self.world.after(rng.random() * self.plan.chaos_s, lambda: self._reboot(rng.choice(self.hosts)))
         self.world.after(self.plan.chaos_s, self._calm)
+
+    def _reboot(self, host: Host) -> None:
+        """A machine goes down with all that runs on it, but for those who may not die."""
+        host.boot += 1
+        for actor in list(self.actors):
+            if actor.host is host and actor.process.doom and actor.process.alive:
+                self.world.kill(actor.process)
 
     def _create(self) -> None:
         """With mkdir claims a creator that dies between mkdir and rename leaves a study nobody can open or mend."""
@@ -209,7 +246,7 @@ class Stage:
 
         def close(actor: Actor) -> None:
             study = persist(actor, lambda: create_study(actor.store, self.plan, actor.name))
-            persist(actor, study.stop if self.plan.stay_stopped else study.resume)
+            persist(actor, study.stop if self.plan.stay_stopped else lambda: actor.resume(study))
             self.closed = True
 
         self.actor("closer", 0, "steerer", mortal=False).start(close)
@@ -244,38 +281,6 @@ class Stage:
                 actor.store.backend, actor.view.lock = self.truth, RLock()
                 actor.view.refresh()
                 self.events.append(Event(self.world.now, actor.name, "held", reading=reading_of(actor.view)))
-
-
-def reading_of(view: View) -> Reading:
-    """A view as plain data; the records themselves straight from their names."""
-    attempts: dict[tuple[int, int], TrialRecord | None] = {}
-    for entry in view.store.backend.list(view.keys.base):
-        at = view.keys.parse(entry.key) if "/trial/" in entry.key or "/again/" in entry.key else None
-        there = view.store.backend.read(entry.key)
-        if at is not None and there is not None:
-            try:
-                attempts[at] = decode_trial(there.data, entry.key)
-            except RecordError:
-                copy = view.seens(at[0]).get(at[1])  # a copy in a roll is the record
-                attempts[at] = copy.record if copy is not None else None
-    trials = {}
-    for folded in view.trials():
-        record = folded.counts.record
-        score = record.score if record is not None else None
-        trials[folded.n] = Stands(folded.state, folded.settled, folded.counts.attempt, score)
-    blobs = {}
-    for entry in view.store.backend.list("blobs/"):
-        chunks = view.store.backend.stream(entry.key)
-        blobs[entry.key.rpartition("/")[2]] = b"".join(chunks or ())
-    return Reading(
-        attempts,
-        trials,
-        tuple(sorted({*view.problems, *view.notes.problems})),
-        tuple(sorted(view.wishes())),
-        view.notes.stopped,
-        blobs,
-        NAME,
-    )
 
 
 @dataclass

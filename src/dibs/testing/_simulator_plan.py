@@ -66,6 +66,8 @@ class Plan:
     readers: int = 1
     stay_stopped: bool = False
     by_hand: int = 0  # records that somebody removes or damages
+    reboot: float = 0.0  # chance that a host goes down once
+    grace: float = 0.0  # per trial: a signal, and the beat thread records the end while the objective goes on
 
     @property
     def trials(self) -> int:
@@ -78,11 +80,12 @@ def draw(seed: int, **fixed: Any) -> Plan:
     rng = Random(f"plan {seed}")
     kind = rng.choice(("link", "put", "link", "put", "mkdir"))
     kind = fixed.get("kind", kind)
-    hosts = tuple(_host(rng) for _ in range(rng.choice((1, 2, 3))))
+    stamps = kind != "put" and rng.random() < 0.2
+    hosts = tuple(_host(rng, 30 if stamps else 7200) for _ in range(rng.choice((1, 2, 3))))
     stale_s = rng.choice((3.0, 6.0, 20.0))
-    top = rng.choice((1, 2, 3, 4, 6, 9))
+    top = rng.choice((1, 2, 3, 4, 6, 9)) if rng.random() < 0.97 else 25
     workers = [WorkerPlan("study", top, rng.randrange(len(hosts)), stale_s, survivor=True)]
-    workers += [_worker(rng, top, len(hosts), stale_s) for _ in range(rng.choice((1, 2, 2, 3, 4)))]
+    workers += [_worker(rng, top, len(hosts), stale_s) for _ in range(rng.choice((1, 2, 2, 3, 4, 6)))]
     rough = rng.choice((0.0, 0.3, 1.0, 2.0, 4.0))
     plan = Plan(
         kind=kind,
@@ -97,7 +100,7 @@ def draw(seed: int, **fixed: Any) -> Plan:
         doom=rng.choice((0.0, 0.004, 0.015)) * min(1.0, rough + 0.3),
         stall=rng.choice((0.0, 0.003, 0.02)),
         stall_s=stale_s * rng.choice((1.0, 4.0, 12.0)),
-        client_stamps=kind != "put" and rng.random() < 0.2,
+        client_stamps=stamps,
         tick_s=rng.choice((0.0, 0.004, 1.0, 2.0)),
         roll=rng.choice((1, 2, 64)),
         fail=rng.choice((0.0, 0.15, 0.5)),
@@ -110,12 +113,16 @@ def draw(seed: int, **fixed: Any) -> Plan:
         readers=rng.choice((0, 1, 1, 2)),
         stay_stopped=rng.random() < 0.08,
         by_hand=rng.choice((0, 0, 0, 0, 0, 0, 0, 0, 0, 3)),
+        reboot=rng.choice((0.0, 0.0, 1.0)),
+        grace=rng.choice((0.0, 0.0, 0.15)),
     )
     return replace(plan, **fixed)
 
 
-def _host(rng: Random) -> HostPlan:
-    return HostPlan(rng.choice((0.0, rng.uniform(-5, 5), rng.uniform(-7200, 7200))), rng.choice((0.0, 0.001, -0.001)))
+def _host(rng: Random, most_s: float) -> HostPlan:
+    """With clients' stamps nothing is quiet before the clocks' difference has passed; so there it is small."""
+    skew_s = rng.choice((0.0, rng.uniform(-5, 5), rng.uniform(-most_s, most_s)))
+    return HostPlan(skew_s, rng.choice((0.0, 0.001, -0.001)))
 
 
 def _worker(rng: Random, top: int, hosts: int, stale_s: float) -> WorkerPlan:

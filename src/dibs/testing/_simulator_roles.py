@@ -23,7 +23,9 @@ from dibs.study._loop import close_left_open, failed_before
 from dibs.study._session import Session
 
 from ._simulator_plan import Plan, WorkerPlan
+from ._simulator_reading import standing
 from ._simulator_world import SimLock
+from .invariants import Reading
 
 if TYPE_CHECKING:
     from ._simulator import Actor
@@ -40,7 +42,7 @@ SPACE = Space(
 )
 
 
-CHECKPOINTS = [Path(dibs.__file__).with_name(name) for name in ("_canon.py", "_clock.py", "errors.py")]  # any files
+CHECKPOINTS = sorted(Path(dibs.__file__).parent.rglob("__init__.py"))  # any files; each is saved once by an attempt
 
 
 class Planned(Exception):
@@ -165,6 +167,7 @@ def _loop(actor: Actor, plan: WorkerPlan, study: Study, claimer: Claimer, sessio
     pause_s = 0.05
     while True:
         last = plan.survivor and actor.is_last()  # before the step: it must see what the others left behind
+        actor.tell("steps")
         try:
             got = claimer.step()
         except StoreError:
@@ -181,7 +184,7 @@ def _loop(actor: Actor, plan: WorkerPlan, study: Study, claimer: Claimer, sessio
             if last and actor.may_end(got.why):
                 return got.why
             if last and got == Idle("stopped"):
-                persist(actor, study.resume)  # a stop that nobody was sure of has landed late
+                persist(actor, lambda: actor.resume(study))  # a stop that nobody was sure of has landed late
             actor.sleep((1.0 + 3 * actor.rng.random()) * (5 if actor.world.calm else 1))
             continue
         if not (plan.wait and got in (Idle("held"), Idle("stopped")) and actor.hopes(got.why, plan)):
@@ -229,12 +232,14 @@ def _how_it_ends(actor: Actor) -> str:
 def _objective(actor: Actor, trial: Trial, end: str) -> None:
     rng, plan = actor.rng, actor.plan
     steps = rng.randint(0, plan.epochs)
+    if rng.random() < plan.grace:
+        actor.world.spawn(actor.process, lambda: _grace_is_over(actor, trial), rng.random() * plan.epoch_s * steps)
     for epoch in range(steps):
         actor.sleep(plan.epoch_s * rng.random() * 2)
         if trial.report(rng.random()) and rng.random() < 0.8:
             return
         if rng.random() < plan.save:
-            trial.save(f"ck{epoch % 2}", rng.choice(CHECKPOINTS))
+            trial.save(f"ck{epoch % 2}", CHECKPOINTS[epoch])
     if end == "fail":
         if rng.random() < 0.3:
             trial.done(float("nan"))
@@ -253,6 +258,16 @@ def _objective(actor: Actor, trial: Trial, end: str) -> None:
         trial._attempt.close("pruned", score=0.5, step=3, reason="median")
         return
     trial.done(rng.random())
+
+
+def _grace_is_over(actor: Actor, trial: Trial) -> None:
+    """What the beat thread does when a signal's grace is over and the main thread has not come back."""
+    try:
+        trial.interrupt("SIGTERM")
+    except (NotOwner, StoreError):
+        pass  # it came to its end meanwhile, or is left running
+    if actor.process.doom:
+        actor.retire()
 
 
 def _insist(actor: Actor, trial: Trial) -> None:
@@ -278,6 +293,7 @@ def _by_functions(actor: Actor, plan: WorkerPlan) -> None:
         for n in range(plan.trials):
             point = SPACE.draw(lambda name: rng.random())
             attempt = rng.choice((None, None, None, 0, 1))
+            actor.tell("steps")
             try:
                 taken = take(store, point, study=NAME, trial=n, goal="min", me=actor.name, attempt=attempt)
             except (StoreError, UsageError):
@@ -339,10 +355,11 @@ def _steer(actor: Actor, study: Study, rng: Random) -> None:
         actor.wished(point)
     elif verb == "stop":
         study.stop()
+        actor.stopped()
         actor.sleep(rng.random() * 10)
-        persist(actor, study.resume)
+        persist(actor, lambda: actor.resume(study))
     elif verb == "resume":
-        study.resume()
+        actor.resume(study)
     elif verb == "retry":
         study.retry()
     elif verb == "rescue":
@@ -357,6 +374,10 @@ def reader(actor: Actor) -> None:
     while not actor.world.calm:
         actor.sleep(rng.random() * 20)
         try:
+            if rng.random() < 0.5:
+                since, view = len(actor.stage.events), actor.fresh_view()
+                view.refresh()
+                actor.tell("looked", reading=Reading(trials=standing(view)), since=since)
             study = Study(actor.store, NAME)
             study.results()
             study.in_flight()

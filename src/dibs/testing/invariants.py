@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from dibs.record import CLOSED, TrialRecord, nonce_of
+from dibs.record import CLOSED, TrialRecord, decode, nonce_of
 from dibs.store import StudyKeys
 
 __all__ = [
@@ -69,6 +69,8 @@ class Event:
     saved (key, note=name, digest)            a file is kept, its caller was told
     lost (key, nonce, note)                   an owner was told that the attempt is not its own any more
     wished (digest)                           an enqueue returned
+    steps                                     a worker begins to look for something to claim
+    stopped, resuming (note)                  a stop returned, a resume is about to be called (note: nobody knows)
     looked (reading, since)                   a fresh reader; ``since``: the position of the event before it began
     held (reading)                            a reader that held an old view, at the very end
     idle (number: N, note)                    a worker of N trials ended because nothing is left
@@ -179,7 +181,7 @@ def kept(events: Events, final: Reading) -> Iterator[str]:
         elif event.what == "looked" and event.reading is not None:
             yield from _remembers(event.reading, [old for when, old in promised if when < event.since], hands)
     yield from _remembers(final, [event for _, event in promised], hands)
-    yield from _files_remain(events, final, hands)
+    yield from _files_remain(events, hands)
     for event in events:
         if event.what == "held" and event.reading is not None:
             for n in sorted(final.trials.keys() | event.reading.trials.keys()):
@@ -191,7 +193,11 @@ def kept(events: Events, final: Reading) -> Iterator[str]:
 
 
 def exact(events: Events, final: Reading) -> Iterator[str]:
-    """No index at or above the largest N asked for, ever; all below it settled once a worker of N has nothing left."""
+    """No index at or above the largest N asked for, ever; all below it settled once a worker of N has nothing left.
+
+    Nothing is claimed in a step that began after a stop had returned.
+    """
+    yield from _after_stop(events)
     most = 0
     for event in events:
         if event.what == "asked":
@@ -300,13 +306,42 @@ def _remembers(reading: Reading, promised: Sequence[Event], hands: Collection[in
             yield f"trial {n} is judged by attempt {stands.attempt} though attempt {top} is {stands.state}"
 
 
-def _files_remain(events: Events, final: Reading, hands: Collection[int | None]) -> Iterator[str]:
-    newest = {(event.key, event.note): event.digest for event in events if event.what == "saved"}
-    for (key, name), digest in newest.items():
-        n = _trial_of(key)
-        record = final.attempts.get((n, _attempt_of(key))) if n is not None else None
-        if n not in hands and (record is None or record.files.get(name) != digest):
-            yield f"{key} does not name {name!r}, which was kept"
+def _after_stop(events: Events) -> Iterator[str]:
+    stopped = False
+    began: dict[str, bool] = {}  # who -> whether its last step began in a stopped study
+    for event in events:
+        if event.what == "steps":
+            began[event.who] = stopped
+        elif event.what == "stopped":
+            stopped = True
+        elif event.what == "resuming":
+            stopped = False
+            began.clear()
+            if event.note == "unsure":
+                return
+        elif event.what == "wrote" and event.note == "create" and _is_attempt(event.key) and began.get(event.who):
+            yield f"{event.who} claimed {event.key} in a stopped study"
+
+
+def _files_remain(events: Events, hands: Collection[int | None]) -> Iterator[str]:
+    """A file that was kept stays named, and never goes back to an older one. (A newer one nobody was told of may be.)"""
+    saved = {event.key for event in events if event.what == "saved"}
+    past: defaultdict[tuple[str, str], list[str]] = defaultdict(list)  # digests in the order they were first written
+    kept: dict[tuple[str, str], str] = {}
+    for event in events:
+        if event.key not in saved or _trial_of(event.key) in hands:
+            continue
+        if event.what == "saved":
+            kept[event.key, event.note] = event.digest
+        elif event.what == "wrote" and event.data is not None:
+            files = decode(event.data, event.key).get("files") or {}
+            for name, digest in files.items():
+                if digest not in past[event.key, name]:
+                    past[event.key, name].append(digest)
+            for (key, name), digest in kept.items():
+                order = past[key, name]
+                if key == event.key and (name not in files or order.index(files[name]) < order.index(digest)):
+                    yield f"{event.who} wrote {key} without {name!r} as it was kept"
 
 
 def _by_hand(events: Events) -> set[int | None]:
