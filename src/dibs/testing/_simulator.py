@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -39,6 +40,7 @@ __all__ = ["Run", "simulate"]
 LIMIT = 60_000  # steps; a run that needs more hangs
 BEHIND_S = 150.0  # how long a view may be behind: an old listing, then trust in its stamp
 _LOOKS = 6
+_DULL = ("  read", "  touch")
 
 
 class Actor:
@@ -309,14 +311,20 @@ class Run:
         return f"dibs.testing.simulate({self.seed}{fixed})"
 
     def explain(self, last: int = 60) -> str:
-        """The plan, what is broken, and what happened last (to the trials that are named, if any is)."""
-        lines = [f"seed {self.seed}: {self.plan}", *self.broken, "..."]
+        """The plan, what is broken, what was written to the names involved, the last that happened, and the replay."""
         told = [(event.at, event.who, *_event_text(event)) for event in self.events if event.what != "looked"]
         done = [(at, who, f"  {verb} {key}", str(answer)) for at, who, verb, key, answer in self.trace]
         story = sorted([*told, *done], key=lambda line: line[0])
-        lines += [f"{at:10.3f} {who:12} {what} {more}".rstrip() for at, who, what, more in story[-last:]]
-        lines.append(f"replay: {self.replay}")
-        return "\n".join(lines)
+        sentences = " ".join(self.broken)
+        marks = set(re.findall(r"study/\S+\.json|(?<=the wish )\w+", sentences))
+        marks |= {f"/{int(n):08d}-" for n in re.findall(r"trial (\d+)", sentences)}
+        named = [
+            line for line in story if not line[2].startswith(_DULL) and any(mark in line[2] + line[3] for mark in marks)
+        ]
+        lines = [f"seed {self.seed}: {self.plan}", *self.broken]
+        for title, part in (("the names involved", named), ("in the end", story)):
+            lines += [f"... {title}:", *(f"{at:10.3f} {who:12} {what} {more}" for at, who, what, more in part[-last:])]
+        return "\n".join(line.rstrip() for line in [*lines, f"replay: {self.replay}"])
 
 
 def _event_text(event: Event) -> tuple[str, str]:
