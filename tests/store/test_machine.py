@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.parts import FakeClock
 
 from dibs.record import Who
 from dibs.store import Here
@@ -48,6 +49,18 @@ def test_a_process_that_lives_is_not_gone_and_one_that_ended_is(child: subproces
     child.kill()
     child.wait()
     assert Here().gone(who)
+
+
+def test_that_a_process_lives_is_believed_for_a_moment(child: subprocess.Popen[str]) -> None:
+    here, who = Here(), who_of(child)
+    here.clock = clock = FakeClock()
+    assert not here.gone(who)
+    child.kill()
+    child.wait()
+    assert not here.gone(who)
+    clock.now += 0.2
+    assert here.gone(who)
+    assert here.gone(who)
 
 
 def test_a_zombie_has_ended(child: subprocess.Popen[str]) -> None:

@@ -17,6 +17,8 @@ from dibs.record import Who
 
 __all__ = ["Here", "Machine", "default_me"]
 
+ALIVE_S = 0.1  # many workers on one machine would otherwise read each other's /proc at every step
+
 
 class Machine(Protocol):
     """What the protocol needs of the machine it runs on."""
@@ -46,6 +48,7 @@ class Here:
     def __init__(self) -> None:
         self.clock: Clock = SystemClock()
         self._who: tuple[int, dict[str, Any]] | None = None
+        self._alive: dict[tuple[int, str], float] = {}  # (pid, start) of processes -> when they were last seen to live
 
     def entropy(self, size: int) -> bytes:
         return os.urandom(size)
@@ -62,15 +65,25 @@ class Here:
         return {"me": me, **self._who[1]}
 
     def gone(self, who: Who) -> bool:
+        """As the protocol says; that a process lives is believed for a tenth of a second."""
         ours = self.who("")
         if not (who.boot and who.token and who.boot == ours["boot"] and who.host == ours["host"]):
             return False
         namespace, _, started = who.token.rpartition("-")
-        if not namespace or namespace != _namespace():
+        if not namespace or namespace != ours["token"].rpartition("-")[0]:
+            return False
+        if (who.pid, who.token) == (ours["pid"], ours["token"]):
+            return False
+        looked = self.clock.monotonic()
+        if looked - self._alive.get((who.pid, started), float("-inf")) < ALIVE_S:
             return False
         now = _start(who.pid)
         # a zombie has ended; only its parent has not looked yet
-        return now is None or now[0] != started or now[1] in "ZX"
+        if now is None or now[0] != started or now[1] in "ZX":
+            self._alive.pop((who.pid, started), None)
+            return True
+        self._alive[who.pid, started] = looked
+        return False
 
 
 def default_me(environ: Mapping[str, str]) -> str:
