@@ -70,6 +70,7 @@ class FolderBackend(Backend):
         self._mkdir = claim == "mkdir"
         self._tree = Tree(self._base)
         self._names = TempNames()
+        self._checked: str | None = None
 
     def __repr__(self) -> str:
         return f"FolderBackend({str(self.root)!r}, claim={self.traits.claim!r}, fsync={self._fsync!r})"
@@ -304,10 +305,15 @@ class FolderBackend(Backend):
             return open_temp(path, exclusive=exclusive)
 
     def _check(self, key: str) -> None:
+        if key == self._checked:  # a record is claimed, read and rewritten under one name
+            return
         check_key(key)
-        self._tree.stay_inside(key.rpartition("/")[0])
+        folder = key.rpartition("/")[0]
+        self._tree.stay_inside(folder)
         if self._mkdir and CLAIM + "/" in key + "/":
             raise UsageError(f"{key!r}: no name may end in {CLAIM} in a store that claims by mkdir")
+        if folder in self._tree.real:
+            self._checked = key
 
     def _again(self, write: Write, key: str, draft: FolderDraft, missed: int) -> Outcome:
         """After ENOENT: once more with the folder made, or LOST because the temporary is gone."""

@@ -27,7 +27,7 @@ class Tree:
     def __init__(self, base: str) -> None:
         self._base = base
         self._anchored: set[str] = set()  # folders whose own name is known to be on the disk
-        self._real: set[str] = {""}  # folders that were seen to be folders, not links to somewhere else
+        self.real: set[str] = {""}  # folders that were seen to be folders, not links to somewhere else
 
     def demand_root(self, *, missing_ok: bool = False) -> None:
         """StoreError unless the root is a folder (or, with ``missing_ok``, nothing at all)."""
@@ -86,7 +86,7 @@ class Tree:
 
         Once per folder and process; a link planted later in the place of a folder is not seen.
         """
-        if folder in self._real:
+        if folder in self.real:
             return
         self.stay_inside(folder.rpartition("/")[0])
         try:
@@ -96,7 +96,7 @@ class Tree:
         if S_ISLNK(mode):
             raise StoreError(f"{self._base}{folder} is a link: a store's folders are folders; remove it by hand")
         if S_ISDIR(mode):
-            self._real.add(folder)
+            self.real.add(folder)
 
     def holds(self, temp: str) -> bool:
         """False if the temporary is certainly gone; StoreError if the share is, and the temporary may not be."""

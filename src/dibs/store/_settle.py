@@ -169,6 +169,8 @@ class Settler:
 class _Pauses:
     """Growing pauses with jitter until the patience is over; then ``next`` raises UnsureError."""
 
+    __slots__ = ("deadline", "key", "machine", "patience_s", "pause_s")
+
     def __init__(self, machine: Machine, patience_s: float, key: str) -> None:
         self.machine, self.patience_s, self.key = machine, patience_s, key
         self.pause_s = _FIRST_PAUSE_S

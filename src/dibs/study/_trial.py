@@ -292,12 +292,13 @@ class Trial:
             self._attempt.close(state, **fields)
             self._ended = fields.get("reason")
             self._session.close(self)
-            self._session.tell(
-                Closed(
-                    self.n, self.attempt, state, fields.get("score"), self._attempt.took_s, fields.get("reason"),
-                    fields.get("again", False), self._worker,
-                )
-            )  # fmt: skip
+            if self._session.on_event is not None:
+                self._session.tell(
+                    Closed(
+                        self.n, self.attempt, state, fields.get("score"), self._attempt.took_s, fields.get("reason"),
+                        fields.get("again", False), self._worker,
+                    )
+                )  # fmt: skip
 
     def beat(self) -> None:
         """This process lives (the session's thread calls it)."""
