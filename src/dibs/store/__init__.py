@@ -1,6 +1,6 @@
 """The store: claim, bind, resolve, scan and blobs. The claim, once; the only place that knows key names."""
 
-from ._keys import BLOCK, MARKER, StudyKeys
+from ._keys import BLOCK, MARKER, HostKeys, StudyKeys
 from ._machine import Here, Machine
 from ._names import escape, unescape
 from ._opening import local_path, look, open_folder
@@ -9,6 +9,6 @@ from ._store import Name, Store
 from ._verdicts import METHODS, Verdict, Weighed, weigh, write_verdict
 
 __all__ = [
-    "BLOCK", "MARKER", "METHODS", "Held", "Here", "Machine", "Name", "Settler", "Store", "StudyKeys", "Verdict", "Weighed",
-    "escape", "local_path", "look", "open_folder", "unescape", "weigh", "write_verdict",
+    "BLOCK", "MARKER", "METHODS", "Held", "Here", "HostKeys", "Machine", "Name", "Settler", "Store", "StudyKeys",
+    "Verdict", "Weighed", "escape", "local_path", "look", "open_folder", "unescape", "weigh", "write_verdict",
 ]  # fmt: skip

@@ -5,11 +5,12 @@ No key is a prefix of another one, and nothing outside this file puts a key toge
 
 from __future__ import annotations
 
+import hashlib
 import re
 
-from ._names import escape
+from ._names import LIMIT_BYTES, escape, unescape
 
-__all__ = ["BLOCK", "MARKER", "VERDICTS", "StudyKeys", "blob_key", "name_key", "verdict_key"]
+__all__ = ["BLOCK", "MARKER", "VERDICTS", "HostKeys", "StudyKeys", "blob_key", "name_key", "verdict_key"]
 
 MARKER = "dibs.json"
 VERDICTS = "verdict/"
@@ -30,6 +31,32 @@ def name_key(name: str) -> str:
 def verdict_key(k: int) -> str:
     """The key of a later verdict of `dibs doctor`, beside the marker."""
     return f"{VERDICTS}{k}.json"
+
+
+class HostKeys:
+    """The generations of things that one host has only so many of: free names, so that ``Store.scan`` shows them."""
+
+    def __init__(self, kind: str, place: str) -> None:
+        self.kind, self.place = kind, place
+
+    def name(self, thing: str, generation: int | str) -> str:
+        """The free name of one generation."""
+        return f"{self._base(thing)}{generation}"
+
+    def key(self, thing: str, generation: int) -> str:
+        return name_key(self.name(thing, generation))
+
+    def generation(self, thing: str, file: str) -> int | None:
+        """Which generation of the thing a file under ``name/`` is, None if it is something else's."""
+        name = unescape(file.removesuffix(".json")) or ""
+        rest = name.removeprefix(self._base(thing))
+        return int(rest) if rest != name and rest.isdecimal() and rest.isascii() else None
+
+    def _base(self, thing: str) -> str:
+        base = f"{self.kind}/{self.place}/{thing}/"
+        if len(escape(f"{base}{10**12}")) > LIMIT_BYTES:  # the generation has to stay readable in the name
+            base = f"{self.kind}/{hashlib.sha256(base.encode()).hexdigest()[:16]}/"
+        return base
 
 
 class StudyKeys:

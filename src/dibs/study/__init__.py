@@ -1,10 +1,11 @@
 """Studies: the functions (take, report, ...), and Study and Trial, which are the same thing in comfort."""
 
 from ._functions import Taken, abandoned, finished, in_flight, report, rescue, take
+from ._limits import Limits
 from ._results import TrialResult
 from ._study import Study
 from ._trial import Trial
 
 __all__ = [
-    "Study", "Taken", "Trial", "TrialResult", "abandoned", "finished", "in_flight", "report", "rescue", "take",
+    "Limits", "Study", "Taken", "Trial", "TrialResult", "abandoned", "finished", "in_flight", "report", "rescue", "take",
 ]  # fmt: skip

@@ -17,16 +17,28 @@ from typing import Any
 from dibs.errors import DibsError
 
 from ._capture import tolerant
+from ._devices import Lease
 from ._events import Event, Ready, Said
 from ._session import Session
+from ._watchdog import Watchdog
 from ._work import Tally, Terms, work
 
-__all__ = ["NAME", "Last", "Unusable", "main"]
+__all__ = ["DEVICES_LOST", "NAME", "Last", "Post", "Unusable", "main"]
 
 NAME = "dibs-worker-"  # of the process; also how one that imports an unguarded program is known
+DEVICES_LOST = 92  # exit code: somebody else has the devices it was started for, because its parent is dead
 _ATOMIC_BYTES = select.PIPE_BUF - 4  # with its head: written whole or not at all
 _TAIL = 900
 log = logging.getLogger("dibs")
+
+
+@dataclass(frozen=True)
+class Post:
+    """What is one worker's own. ``before``: failures of those whose place it takes, if they had nothing else."""
+
+    number: int
+    before: int = 0
+    lease: Lease | None = None
 
 
 @dataclass(frozen=True)
@@ -89,16 +101,23 @@ class _Forward(logging.Handler):
         self._send(Said(record.levelno, _tail(record.getMessage()), self._worker))
 
 
-def main(number: int, payload: bytes, terms: Terms, events: Connection, control: Connection, level: int) -> None:
-    """The process's whole life. Exit codes: 0, or 130/143 as a signal asked."""
+def main(post: Post, payload: bytes, terms: Terms, events: Connection, control: Connection, level: int) -> None:
+    """The process's whole life. Exit codes: 0, 130/143 as a signal asked, OVER_LIMIT, DEVICES_LOST."""
     _alone()
     with suppress(OSError):  # stdout is the parent's answer: what loading the objective prints is not in it
         os.dup2(2, 1)
     tolerant()
     send = Sender(events)
-    log.addHandler(_Forward(send, number))
+    log.addHandler(_Forward(send, post.number))
     log.setLevel(level)
     log.propagate = False
+    try:
+        holds = post.lease.take_over() if post.lease is not None else []
+    except DibsError as wrong:
+        send.last(Last(0, 0, "held", error=wrong))
+        return
+    if holds is None:
+        sys.exit(DEVICES_LOST)
     try:
         study, objective = pickle.loads(payload)
     except Exception as wrong:
@@ -109,14 +128,18 @@ def main(number: int, payload: bytes, terms: Terms, events: Connection, control:
             )
         )
         return
-    tally = Tally()
+    tally = Tally(before=post.before)
     error: BaseException | None = None
     code = 0
     try:
         session = Session(study.store.machine.clock, grace_s=terms.grace_s, control=control.fileno(), on_event=send)
+        if terms.limits.watched:
+            session.watching = Watchdog(terms.limits, session.clock, session.end_at_once)
         with session:
-            send(Ready(number, os.getpid()))
-            work(study, objective, terms, session, tally, worker=number, hope=lambda: session.hope)
+            for hold in holds:
+                session.open(hold)
+            send(Ready(post.number, os.getpid()))
+            work(study, objective, terms, session, tally, worker=post.number, hope=lambda: session.hope)
     except KeyboardInterrupt:
         code = 130
     except SystemExit as wanted:

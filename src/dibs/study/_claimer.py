@@ -7,9 +7,9 @@ claims only below its own N. Of the order only cost depends; safety is the claim
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from dibs.search import History, Sampler
 from dibs.space import Space
@@ -20,10 +20,10 @@ from ._fold import Folded, Seen
 from ._gallop import LOSSES, Gallop
 from ._quiet import Watch, beat_s_of, counts, patience_s
 from ._results import history_of
-from ._succession import next_attempt
+from ._succession import failed_attempts, next_attempt
 from ._view import View
 
-__all__ = ["Claimer", "Idle"]
+__all__ = ["Claimer", "Claiming", "Idle"]
 
 log = logging.getLogger("dibs")
 _NO_HISTORY = History.of([])
@@ -31,9 +31,19 @@ _NO_HISTORY = History.of([])
 
 @dataclass(frozen=True)
 class Idle:
-    """Why there was nothing to claim: "settled", "held", "stopped", "queued" or "exhausted"."""
+    """Why there was nothing to claim: "settled", "held", "stopped", "queued", "exhausted" or "capped"; ``said`` in words."""
 
     why: str
+    said: str = ""
+
+
+class Claiming(Protocol):
+    """What a loop over trials needs of whoever claims for it."""
+
+    view: View
+    trials: int
+
+    def step(self) -> Attempt | Idle: ...
 
 
 class Claimer:
@@ -74,6 +84,28 @@ class Claimer:
         self.view.publish(self._terms.me)
         return self._waiting() or self._rescue() or self._serve_wish() or self._fresh() or self._idle()
 
+    def look(self) -> Idle | None:
+        """Why there is nothing to claim, None if there may be something; claims nothing. Raises StoreError."""
+        self.view.refresh()
+        if self.view.notes.stopped:
+            return Idle("stopped")
+        waiting = any(trial.n < self.trials and trial.waiting for trial in self.view.unsettled())
+        if waiting or self.view.low() < self.trials or next(self._rescuable(), None) is not None:
+            return None
+        return self._idle()
+
+    def close_lost(self, n: int, attempt: int, reason: str, retries: int) -> Attempt | None:
+        """The owner of an attempt was ended for that reason and could not say so: its successor is born failed.
+
+        For whoever knows the owner to be dead. None if the owner did say so, or somebody was faster.
+        """
+        self.view.refresh()
+        seen, trial = self.view.look(n, attempt), self.view.trial(n)
+        if seen is None or seen.closed or trial is None or trial.settled or trial.top.attempt != attempt:
+            return None
+        again = failed_attempts(self.view.seens(n), attempt + 1) < retries
+        return next_attempt(self.view, trial, self._terms, lambda: None, verdict=(reason, again))
+
     # one kind of work each; None = none of that kind
 
     def _waiting(self) -> Attempt | None:
@@ -85,6 +117,16 @@ class Claimer:
         return None
 
     def _rescue(self) -> Attempt | None:
+        for trial in self._rescuable():
+            what = "free" if trial.waiting else "gone"
+            log.info("trial %d attempt %d is %s: rescuing it", trial.n, trial.top.attempt, what)
+            claimed = self._next_attempt(trial)
+            if claimed is not None:
+                return claimed
+        return None
+
+    def _rescuable(self) -> Iterator[Folded]:
+        """The trials whose running attempt is certainly dead, or quiet for long enough, each just looked at."""
         running = [trial for trial in self.view.unsettled() if trial.n < self.trials and not trial.waiting]
         self.watch.forget({(trial.n, trial.top.attempt) for trial in running})
         now: float | None = None
@@ -106,15 +148,8 @@ class Claimer:
             fresh = self.view.trial(trial.n)
             if again is None or fresh is None or fresh.settled or fresh.top.attempt != top.attempt:
                 continue
-            if fresh.top.modified != top.modified and not fresh.waiting:
-                continue  # it moved
-            log.info(
-                "trial %d attempt %d is %s: rescuing it", trial.n, top.attempt, "gone" if not fresh.waiting else "free"
-            )
-            claimed = self._next_attempt(fresh)
-            if claimed is not None:
-                return claimed
-        return None
+            if fresh.top.modified == top.modified or fresh.waiting:  # else it moved
+                yield fresh
 
     def _serve_wish(self) -> Attempt | None:
         for wish, point in sorted(self.view.wishes().items()):

@@ -69,10 +69,11 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Nothing is left to claim: others hold this many trials."""
+    """Nothing is left to claim, or nothing may be claimed now: others hold this many trials; ``why`` in words."""
 
     held: int
     worker: int
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)

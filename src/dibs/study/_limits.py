@@ -12,7 +12,7 @@ from typing import Any
 
 from dibs.errors import UsageError
 
-__all__ = ["Limits", "is_limit", "size_text", "span_text"]
+__all__ = ["UNLIMITED", "Limits", "is_limit", "size_text", "span_text"]
 
 _OVER = "over the "
 _SIZES = ("bytes", "KiB", "MiB", "GiB", "TiB")
@@ -44,18 +44,23 @@ class Limits:
 
     def __bool__(self) -> bool:
         """Whether anything is limited at all."""
-        return self != _NONE
+        return self != UNLIMITED
+
+    @property
+    def watched(self) -> bool:
+        """Whether a running trial has to be watched."""
+        return self.time_s is not None or self.memory_bytes is not None
 
     def exceeded(self, took_s: float, used_bytes: int | None) -> str | None:
         """The reason why a trial is over a limit, None if it is within all of them."""
-        if self.time_s is not None and took_s > self.time_s:
+        if self.time_s is not None and took_s >= self.time_s:
             return f"{_OVER}time limit of {span_text(self.time_s)}"
         if self.memory_bytes is not None and used_bytes is not None and used_bytes > self.memory_bytes:
             return f"{_OVER}memory limit of {size_text(self.memory_bytes)} ({size_text(used_bytes)} used)"
         return None
 
 
-_NONE = Limits()
+UNLIMITED = Limits()
 
 
 def is_limit(reason: str | None) -> bool:

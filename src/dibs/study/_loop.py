@@ -11,9 +11,10 @@ from dibs.errors import NotOwner, UsageError
 from dibs.space import Space
 
 from ._attempt import Attempt
-from ._claimer import Claimer, Idle
+from ._claimer import Claiming, Idle
 from ._events import Waiting
 from ._session import Session
+from ._succession import failed_attempts
 from ._trial import Trial
 
 __all__ = [
@@ -25,7 +26,7 @@ UNGUARDED = 90  # exit code of a worker process that came by a loop while it imp
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 5.0
 
 
-def loop(session: Session, claimer: Claimer, space: Space, *, wait: bool) -> Iterator[Trial]:
+def loop(session: Session, claimer: Claiming, space: Space, *, wait: bool) -> Iterator[Trial]:
     """Yield claimed trials until there is nothing to claim (with ``wait``: until all are settled)."""
     refuse_while_importing()
     with session:
@@ -43,14 +44,14 @@ def loop(session: Session, claimer: Claimer, space: Space, *, wait: bool) -> Ite
 
 
 def claim_next(
-    session: Session, claimer: Claimer, *, wait: bool, until: float | None = None, worker: int = 0
+    session: Session, claimer: Claiming, *, wait: bool, until: float | None = None, worker: int = 0
 ) -> Attempt | Idle:
-    """The next attempt, or why there is none; with ``wait``, "held" is waited out.
+    """The next attempt, or why there is none; "capped" is waited out, and "held" with ``wait``.
 
     ``until``: by the session's monotonic clock, no claims after it ("time"). Raises what a signal asked for.
     """
     pause_s = _FIRST_PAUSE_S
-    told = False
+    told = ""
     while True:
         session.check()
         if until is not None and session.clock.monotonic() >= until:
@@ -61,17 +62,17 @@ def claim_next(
                 got.close("interrupted", reason=session.reason)
                 session.check()
             return got
-        if not (wait and got == Idle("held")):
+        if got.why != "capped" and not (wait and got.why == "held"):
             return got
-        if not told:
-            session.tell(Waiting(len(held_by_others(claimer)), worker))
-            told = True
+        if told != got.why:
+            told = got.why
+            session.tell(Waiting(len(held_by_others(claimer)), worker, got.said))
         left_s = pause_s if until is None else min(pause_s, max(0.0, until - session.clock.monotonic()))
         session.wait(left_s)
         pause_s = min(_LONGEST_PAUSE_S, 2 * pause_s)
 
 
-def held_by_others(claimer: Claimer) -> list[int]:
+def held_by_others(claimer: Claiming) -> list[int]:
     """The trials below this worker's N that somebody is running."""
     return [seen.n for seen in claimer.view.running() if seen.n < claimer.trials]
 
@@ -86,10 +87,9 @@ def close_left_open(trial: Trial) -> None:
         log.warning("trial %d: %s", trial.n, lost)
 
 
-def failed_before(claimer: Claimer, attempt: Attempt) -> int:
+def failed_before(claimer: Claiming, attempt: Attempt) -> int:
     """How many earlier attempts at the trial failed."""
-    known = claimer.view.seens(attempt.n)
-    return sum(1 for k, seen in known.items() if k < attempt.attempt and seen.state == "failed")
+    return failed_attempts(claimer.view.seens(attempt.n), attempt.attempt)
 
 
 def refuse_while_importing() -> None:

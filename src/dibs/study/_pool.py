@@ -1,8 +1,8 @@
 """Worker processes of one run, seen from the parent: start, listen, replace the dead, pass signals on, end.
 
 Fresh (spawned) processes in process groups of their own, so that the terminal's Ctrl-C reaches the parent alone.
-The parent claims nothing and decides nothing about trials: were it killed at any instruction, the children
-would notice (their control pipe ends), record what they have as interrupted, and leave.
+The parent runs no trial, and says of one only that it killed its worker for a limit: were the parent killed at any
+instruction, the children would notice (their control pipe ends), record what they have as interrupted, and leave.
 """
 
 from __future__ import annotations
@@ -10,28 +10,29 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
-import pickle
 import signal
-import sys
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing import connection
-from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
 from dibs.errors import DibsError, StoreError, UsageError
 
-from ._child import NAME, Last, Unusable, main
-from ._events import Closed, Ended, Event, OnEvent, Ready, Said, Stopping, WorkerDied
+from ._child import DEVICES_LOST, NAME, Last, Post, Unusable, main
+from ._claimer import Claimer
+from ._devices import Devices, Lease
+from ._events import Claimed, Closed, Ended, Event, OnEvent, Ready, Said, Stopping, Waiting, WorkerDied
 from ._loop import UNGUARDED
 from ._session import DRAIN, INTERRUPT, STOPPING, SUCCEEDED, Session
 from ._share import quiet_start
-from ._work import Objective, Tally, Terms, counted
+from ._watchdog import OVER_LIMIT
+from ._work import Tally, Terms, counted
+from ._worker import Child, Seat, cause_of, end_group, verdict_on
 
 if TYPE_CHECKING:
     from ._study import Study
 
-__all__ = ["Pool", "packed"]
+__all__ = ["Pool"]
 
 log = logging.getLogger("dibs")
 _TICK_S = 0.2
@@ -39,52 +40,12 @@ _COUNT_EVERY_S = 2.0
 _DEATHS = 5  # in a row without a done trial between them: then no more replacements
 _LINGER_S = 30.0  # between a worker's last word and its end: threads and processes it left may hold it
 _MARGIN_S = 15.0  # beyond the grace, for recording and unwinding; then SIGKILL
+_OVERDUE_S = 10.0  # beyond a limit, for the worker's own thread; then SIGKILL
+_FILL_EVERY_S = 1.0  # so often a seat that waits for devices is tried again
 _GUARD = (
     "workers > 1 starts fresh processes, which import the program again: put the call of run() under "
     "`if __name__ == '__main__':`"
 )
-
-
-def packed(study: Study, objective: Objective) -> bytes:
-    """Study and objective for a fresh process. Raises UsageError if it could not import the objective."""
-    if study.store.backend.traits.name == "memory":
-        raise UsageError("workers > 1 needs a store that other processes reach: this one is in this process's memory")
-    if multiprocessing.current_process().daemon:
-        raise UsageError(
-            "workers > 1 starts processes, which a daemon process of multiprocessing may not: use workers=1"
-        )
-    try:
-        data = pickle.dumps((study, objective))
-    except Exception as wrong:  # whatever an object's own way of being pickled may raise
-        raise UsageError(
-            f"workers > 1 needs an objective that a fresh process can import: define it at the top of a module, "
-            f"not as a lambda or inside a function ({wrong})"
-        ) from None
-    main_module = sys.modules.get("__main__")
-    spec, file = getattr(main_module, "__spec__", None), getattr(main_module, "__file__", None)
-    if b"__main__" in data and spec is None and (file is None or not os.path.isfile(file)):  # noqa: PTH113
-        raise UsageError(
-            "workers > 1 needs an objective that a fresh process can import, and this session has no file: put the "
-            "objective into a module and import it"
-        )
-    return data
-
-
-@dataclass
-class Child:
-    """One worker process, as its parent knows it."""
-
-    number: int
-    process: Any
-    events: Connection
-    control: Connection
-    ready: bool = False
-    last: Last | None = None
-    unusable: str | None = None
-    ran: int = 0
-    failed: int = 0
-    deaf: bool = False  # nothing more will come from it
-    over_at: float | None = None  # when its last word came
 
 
 @dataclass
@@ -97,24 +58,28 @@ class Pool:
     count: int
     size: int  # how many trials there will be, for those who watch
     on_event: OnEvent | None
+    devices: Devices | None = None
     children: list[Child] = field(default_factory=list)
+    vacant: list[Seat] = field(default_factory=list)
     tally: Tally = field(default_factory=Tally)
     started: int = 0
     deaths: int = 0  # in a row
     ever_ready: bool = False
     succeeded: bool = False
-    gave_up: list[Last] = field(default_factory=list)
+    gave_up: list[tuple[Seat, Last]] = field(default_factory=list)
     error: BaseException | None = None
+    fill_at: float = 0.0
+    waits: bool = False  # for devices, and has said so
 
     def __post_init__(self) -> None:
         self.session = Session(self.study.store.machine.clock, grace_s=None)
+        self.claimer: Claimer = self.study.claimer(self.terms.trials, self.terms.rescue_after_s)
 
     def run(self) -> Tally:
         """Work until no worker is left."""
         with self.session:
             try:
-                for _ in range(self.count):
-                    self._start()
+                self._fill([Seat(index) for index in range(self.count)])
                 self._tend()
             finally:
                 self._end()
@@ -126,7 +91,7 @@ class Pool:
         urgency = 0
         kill_at: float | None = None
         count_at = clock.monotonic()
-        while self.children:
+        while self.children or self.vacant:
             # not on their sentinels: a process that a dead worker has forked would keep its sentinel silent
             heard = connection.wait([child.events for child in self.children if not child.deaf], _TICK_S)
             for child in tuple(self.children):
@@ -137,6 +102,10 @@ class Pool:
                     self._buried(child)
                 elif child.over_at is not None and clock.monotonic() > child.over_at + _LINGER_S:
                     child.process.kill()
+                elif self.terms.limits.watched and child.condemned is None:
+                    self._mind(child)
+            if self.vacant and clock.monotonic() >= self.fill_at:
+                self._fill_again()
             if session.urgency > urgency:
                 if not urgency:
                     self._drain()
@@ -156,17 +125,52 @@ class Pool:
     def _result(self) -> Tally:
         self.tally.error = self.error
         if self.gave_up and not self.succeeded:
-            lost = self.gave_up[0]
+            seat, lost = self.gave_up[0]
             raise DibsError(
-                f"no trial succeeded: the first {lost.failed} trials of each worker all failed; the last one:\n\n{lost.trace.rstrip()}"
+                f"no trial succeeded: the first {seat.failures} trials of each worker all failed; the last one:\n\n"
+                f"{lost.trace.rstrip()}"
             )
         return self.tally
 
-    # one child
+    # seats
 
-    def _start(self) -> None:
+    def _fill(self, seats: list[Seat]) -> None:
+        """A worker for each of them; those for whom there are no devices wait."""
         if self.session.draining:
             return
+        self.vacant += seats
+        while self.vacant:
+            lease = self._lease()
+            if self.devices is not None and lease is None:
+                self.fill_at = self.session.clock.monotonic() + _FILL_EVERY_S
+                if not self.waits and not self.children:
+                    self.waits = True
+                    self._tell(Waiting(len(self.vacant), 0, f"every device is held: {self.devices.holders()}"))
+                return
+            self._start(self.vacant.pop(0), lease)
+
+    def _lease(self) -> Lease | None:
+        try:
+            return self.devices.lease() if self.devices is not None else None
+        except StoreError:
+            if not self.children:
+                raise
+            return None  # an outage does not end those who work
+
+    def _fill_again(self) -> None:
+        """Try for devices again, while there is something to run."""
+        if not self.children:
+            idle = self.claimer.look()
+            late = self.terms.until is not None and self.session.clock.monotonic() >= self.terms.until
+            if late or (idle is not None and not (self.terms.wait and idle.why == "held")):
+                self.tally.why = "time" if late or idle is None else idle.why
+                self.vacant.clear()
+                return
+        self._fill([])
+
+    # one child
+
+    def _start(self, seat: Seat, lease: Lease | None) -> None:
         number = self.started
         self.started += 1
         context = multiprocessing.get_context("spawn")
@@ -175,13 +179,17 @@ class Pool:
         terms = replace(self.terms, capture=True)  # nobody reads what many processes print at once
         process = context.Process(
             target=main,
-            args=(number, self.payload, terms, their_events, their_control, log.getEffectiveLevel()),
+            args=(
+                Post(number, seat.failures, lease), self.payload, terms, their_events, their_control,
+                log.getEffectiveLevel(),
+            ),
             name=f"{NAME}{number}",
-        )
+        )  # fmt: skip
         try:
-            with quiet_start(self.count, number, None, {}):
+            with quiet_start(self.count, seat.index, terms.limits.cpus, lease.environ if lease is not None else {}):
                 process.start()
         except OSError as wrong:
+            self._let_go(lease)
             for pipe in (events, control):
                 pipe.close()
             if not self.children:
@@ -191,7 +199,7 @@ class Pool:
         finally:
             for pipe in (their_events, their_control):
                 pipe.close()
-        self.children.append(Child(number, process, events, control))
+        self.children.append(Child(number, seat, process, events, control, lease))
 
     def _listen(self, child: Child) -> None:
         try:
@@ -215,9 +223,10 @@ class Pool:
                 child.ready = self.ever_ready = True
                 if self.succeeded:
                     self._command(child, SUCCEEDED)
+            case Claimed():
+                child.began(message, self.session.clock.monotonic())
             case Closed():
-                child.ran += 1
-                child.failed += message.state == "failed"
+                child.ended(message)
                 self._uncount(message)
                 if message.state == "done":
                     self._success()
@@ -238,8 +247,8 @@ class Pool:
             self.succeeded = True
             for child in self.children:
                 self._command(child, SUCCEEDED)
-            for _ in self.gave_up:  # they were unlucky, not broken
-                self._start()
+            seats = [replace(seat, failures=0) for seat, _ in self.gave_up]
+            self._fill(seats)  # they were unlucky, not broken
 
     def _buried(self, child: Child) -> None:
         """The process has ended: was that its own will?"""
@@ -247,7 +256,15 @@ class Pool:
         code = child.process.exitcode
         for pipe in (child.events, child.control):
             pipe.close()
+        self._let_go(child.lease)
         last = child.last
+        struck = last is None and self.terms.limits.watched and (child.condemned is not None or code == OVER_LIMIT)
+        if struck:
+            end_group(child.process.pid, signal.SIGKILL)
+            closed = verdict_on(child, self.claimer, self.terms, self.session.clock.monotonic())
+            if closed is not None:
+                self._uncount(closed)
+                self._tell(closed)
         self.tally.ran += max(child.ran, last.ran if last else 0)
         self.tally.failed += max(child.failed, last.failed if last else 0)
         if code == UNGUARDED:
@@ -256,37 +273,79 @@ class Pool:
             raise UsageError(child.unusable)
         if last is not None and (code == 0 or code == -signal.SIGKILL):
             self._tell(Ended(child.number, last.ran, last.failed, last.why))
-            self._through(last)
+            self._through(child.seat, last)
             return
         if self.session.draining:
             return
-        _end_group(child.process.pid)
+        if struck:
+            self._after_limit(child)
+            return
+        end_group(child.process.pid)
+        if code == DEVICES_LOST:
+            self._fill([child.seat])
+            return
         if not self.ever_ready and code >= 0:  # of itself: the next one would do the same
-            raise DibsError(f"a worker process ended before it could begin: {_cause(code)}; what it said stands above")
+            raise DibsError(
+                f"a worker process ended before it could begin: {cause_of(code)}; what it said stands above"
+            )
         self.deaths += 1
         again = self.deaths < _DEATHS
-        self._tell(WorkerDied(child.number, child.process.pid, _cause(code), again))
+        self._tell(WorkerDied(child.number, child.process.pid, cause_of(code), again))
         if again:
-            self._start()
+            self._fill([child.seat])
         elif not self.children and self.error is None:
             self.error = DibsError(
                 f"{self.deaths} worker processes died in a row without a finished trial between them; the last one: "
-                f"{_cause(code)}"
+                f"{cause_of(code)}"
             )
 
-    def _through(self, last: Last) -> None:
+    def _through(self, seat: Seat, last: Last) -> None:
         if last.error is not None:
             self.error = self.error or last.error
         elif last.gave_up:
-            self.gave_up.append(last)
-            if self.succeeded:
-                self._start()
-        elif self.tally.why != "time":
-            self.tally.why = last.why
+            seat.failures += last.failed
+            self._give_up(seat, last)
+        else:
+            self.vacant.clear()  # there is nothing left to claim
+            if self.tally.why != "time":
+                self.tally.why = last.why
+
+    def _give_up(self, seat: Seat, last: Last) -> None:
+        self.gave_up.append((seat, last))
+        if self.succeeded:
+            self._fill([replace(seat, failures=0)])
+
+    def _let_go(self, lease: Lease | None) -> None:
+        if lease is not None and self.devices is not None:
+            self.devices.back(lease)
+
+    # limits
+
+    def _mind(self, child: Child) -> None:
+        """Kill a worker that is over a limit and cannot end itself: its main thread never lets go of the GIL."""
+        child.condemned = child.overdue(self.terms.limits, self.session.clock.monotonic(), _OVERDUE_S)
+        if child.condemned is not None:
+            child.process.kill()
+
+    def _after_limit(self, child: Child) -> None:
+        """Another worker in its place: this is no sign of a broken machine, but failures count as failures."""
+        seat, most = child.seat, self.terms.max_failures
+        seat.failures = seat.failures + max(1, child.failed) if child.ran == child.failed else 0
+        enough = not self.succeeded and most is not None and seat.failures >= most
+        if child.condemned is not None:
+            cause = f"{child.condemned}, and it did not end by itself: killed"
+            self._tell(WorkerDied(child.number, child.process.pid, cause, not enough))
+        else:
+            self._tell(Ended(child.number, child.ran, child.failed, "limit"))
+        if enough:
+            self._give_up(seat, Last(child.ran, child.failed, "held", True, child.reason))
+        else:
+            self._fill([seat])
 
     # the end
 
     def _drain(self) -> None:
+        self.vacant.clear()
         if not self.session.stopping:
             self._tell(Stopping(self.session.reason or "SIGINT", False))
         for child in self.children:
@@ -309,9 +368,10 @@ class Pool:
         """No child is left when this returns."""
         for child in self.children:
             child.process.kill()
-            _end_group(child.process.pid)
+            end_group(child.process.pid)
         for child in self.children:
             child.process.join()
+            self._let_go(child.lease)
         self.children.clear()
 
     def _command(self, child: Child, data: bytes) -> None:
@@ -330,21 +390,3 @@ class Pool:
             log.warning("worker %d (process %d) died: %s", event.worker, event.pid, event.cause)
         elif isinstance(event, Stopping) and not event.interrupting:
             log.warning("%s: finishing the running trials, no new ones; again interrupts them", event.reason)
-
-
-def _end_group(pid: int) -> None:
-    """What a killed worker had started has nobody left to work for."""
-    with suppress(OSError):
-        os.killpg(pid, signal.SIGTERM)
-
-
-def _cause(code: int) -> str:
-    """How a process ended, in words."""
-    if code >= 0:
-        return f"it exited with code {code}"
-    try:
-        name = signal.Signals(-code).name
-    except ValueError:
-        name = f"signal {-code}"
-    why = {"SIGKILL": " (killed by somebody, or out of memory)", "SIGSEGV": " (a crash in native code)"}
-    return f"killed by {name}{why.get(name, '')}"

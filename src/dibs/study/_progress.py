@@ -40,7 +40,7 @@ class Progress:
         self._lock = Lock()
         self._states: dict[str, int] = {}
         self._best: float | None = None
-        self._running: dict[tuple[int, int], float] = {}
+        self._running: dict[tuple[int, int], int] = {}  # -> the worker
         self._workers: set[int] = set()
         self._closed_here = 0
         self._waiting = 0
@@ -80,20 +80,20 @@ class Progress:
             case Ready():
                 self._workers.add(e.worker)
             case Claimed():
-                self._running[e.n, e.attempt] = now = self._clock.monotonic()
-                self._began_at = now if self._began_at is None else self._began_at
+                self._running[e.n, e.attempt], self._waiting = e.worker, 0
+                self._began_at = self._clock.monotonic() if self._began_at is None else self._began_at
             case Closed():
                 self._take_closed(e)
             case Counted():
                 self._states, self._best, self.total = dict(e.states), e.best, e.total
             case Waiting():
                 self._waiting = e.held
-                if not self._live:
-                    self._line(f"waiting for {e.held} trial{'s' * (e.held != 1)} that others run")
+                if e.why or not self._live:
+                    self._line(e.why or f"waiting for {e.held} trial{'s' * (e.held != 1)} that others run")
             case Ended():
-                self._workers.discard(e.worker)
+                self._left(e.worker)
             case WorkerDied():
-                self._workers.discard(e.worker)
+                self._left(e.worker)
                 after = "a new one takes its place" if e.replaced else "it is not replaced"
                 self._line(f"worker {e.worker} (process {e.pid}) died: {e.cause}; {after}")
             case Stopping():
@@ -104,6 +104,10 @@ class Progress:
                 self._line(e.text)
             case Reported():
                 pass
+
+    def _left(self, worker: int) -> None:
+        self._workers.discard(worker)
+        self._running = {at: whose for at, whose in self._running.items() if whose != worker}
 
     def _take_closed(self, e: Closed) -> None:
         self._running.pop((e.n, e.attempt), None)

@@ -7,6 +7,7 @@ summary names it, and ``wait=True`` waits for it.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,13 +16,16 @@ from dibs.errors import UsageError
 from dibs.record import TrialRecord
 
 from ._events import Counted, OnEvent, Said
+from ._limits import UNLIMITED, Limits
 from ._loop import refuse_while_importing
 from ._progress import Progress
 from ._results import TrialResult, best_of, counts_of
 from ._session import Session
+from ._usage import resident
 from ._work import Objective, Tally, Terms, counted, work
 
 if TYPE_CHECKING:
+    from ._devices import Devices
     from ._study import Study
 
 __all__ = ["Holder", "RunSummary", "run", "summary_of"]
@@ -72,19 +76,23 @@ def run(
     grace_s: float = 30.0,
     max_failures: int | None = 3,
     wait: bool = False,
+    limits: Limits = UNLIMITED,
+    max_running: int | None = None,
     capture: bool = False,
     on_event: OnEvent | None = None,
     progress: bool | None = None,
 ) -> RunSummary:
     """Run ``objective(trial) -> score`` on every trial that can be claimed; see :meth:`Study.run`."""
-    _check(objective, workers, retries, time_s, grace_s, max_failures)
+    _check(objective, workers, retries, time_s, grace_s, max_failures, limits, max_running)
     clock = study.store.machine.clock
     until = None if time_s is None else clock.monotonic() + time_s
     terms = Terms(
         trials=trials, retries=retries, until=until, rescue_after_s=rescue_after_s, grace_s=grace_s,
-        max_failures=max_failures, wait=wait, capture=capture,
+        max_failures=max_failures, wait=wait, capture=capture, limits=limits, max_running=max_running,
     )  # fmt: skip
-    pickled = _packed(study, objective) if workers > 1 else b""
+    pooled = workers > 1 or bool(limits)
+    pickled = _packed(study, objective, "workers > 1" if workers > 1 else "a limit") if pooled else b""
+    devices = _devices(study, limits.gpus) if limits.gpus is not None else None
     shown: Progress | None = None
     if on_event is None and progress is not False:
         shown = Progress(trials, study.goal)
@@ -95,10 +103,10 @@ def run(
         study.view.refresh()
         if on_event is not None:
             on_event(counted(study, size))
-        if workers == 1:
+        if not pooled:
             _here(study, objective, terms, tally, on_event)
         elif not _settled(study, size):
-            tally = _pooled(study, pickled, terms, min(workers, max(1, size)), size, on_event)
+            tally = _pooled(study, pickled, terms, min(workers, max(1, size)), size, on_event, devices)
         else:
             tally.why = "settled"
         summary = summary_of(study, trials, tally)
@@ -166,16 +174,31 @@ def _here(study: Study, objective: Objective, terms: Terms, tally: Tally, on_eve
         raise UsageError(f"the first {tally.failed} trials all failed; the last one: {tally.trace}")
 
 
-def _packed(study: Study, objective: Objective) -> bytes:
-    from ._pool import packed  # multiprocessing is loaded only where processes are wanted
+def _packed(study: Study, objective: Objective, why: str) -> bytes:
+    from ._packed import packed  # multiprocessing is loaded only where processes are wanted
 
-    return packed(study, objective)
+    return packed(study, objective, why)
 
 
-def _pooled(study: Study, payload: bytes, terms: Terms, workers: int, size: int, on_event: OnEvent | None) -> Tally:
+def _devices(study: Study, count: int) -> Devices:
+    from ._devices import Devices, pool_of
+
+    beat_s = study.claimer(0).beat_s
+    return Devices(study.store, pool_of(os.environ, count), count, os.environ, study.me, beat_s, study.stale_s)
+
+
+def _pooled(
+    study: Study,
+    payload: bytes,
+    terms: Terms,
+    workers: int,
+    size: int,
+    on_event: OnEvent | None,
+    devices: Devices | None,
+) -> Tally:
     from ._pool import Pool
 
-    return Pool(study, payload, terms, workers, size, on_event).run()
+    return Pool(study, payload, terms, workers, size, on_event, devices).run()
 
 
 def _settled(study: Study, size: int) -> bool:
@@ -185,17 +208,32 @@ def _settled(study: Study, size: int) -> bool:
 
 
 def _check(
-    objective: Any, workers: Any, retries: Any, time_s: float | None, grace_s: float, max_failures: int | None
+    objective: Any,
+    workers: Any,
+    retries: Any,
+    time_s: float | None,
+    grace_s: float,
+    max_failures: int | None,
+    limits: Any,
+    max_running: int | None,
 ) -> None:
     refuse_while_importing()
     if not callable(objective):
         raise UsageError(f"the objective must be a function of a trial, not {objective!r:.60}")
-    for name, value, least in (("workers", workers, 1), ("retries", retries, 0), ("max_failures", max_failures, 1)):
-        if value is None and name == "max_failures":
+    counts = (
+        ("workers", workers, 1), ("retries", retries, 0), ("max_failures", max_failures, 1),
+        ("max_running", max_running, 1),
+    )  # fmt: skip
+    for name, value, least in counts:
+        if value is None and name.startswith("max_"):
             continue
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise UsageError(f"{name} must be an integer of at least {least}, not {value!r}")
     if time_s is not None and not time_s > 0:
         raise UsageError(f"time_s must be a positive number of seconds, not {time_s!r}")
+    if not isinstance(limits, Limits):
+        raise UsageError(f"limits must be dibs.study.Limits(...), not {limits!r:.60}")
+    if limits.memory_bytes is not None and resident(os.getpid()) is None:
+        raise UsageError("memory_bytes needs /proc, where what a process holds can be read: there is none here")
     if not grace_s >= 0:
         raise UsageError(f"grace_s must be a number of seconds, not {grace_s!r}")

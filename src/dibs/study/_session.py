@@ -13,8 +13,9 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, NoReturn, Protocol, Self
 
 from dibs._clock import Clock
 from dibs.errors import AlreadyClosed
@@ -22,7 +23,7 @@ from dibs.errors import AlreadyClosed
 from ._events import Event, OnEvent, Stopping
 from ._keeper import LOOK_S, keeper
 
-__all__ = ["AT_ONCE", "DRAIN", "DRAINING", "INTERRUPT", "STOPPING", "SUCCEEDED", "Session"]
+__all__ = ["AT_ONCE", "DRAIN", "DRAINING", "INTERRUPT", "STOPPING", "SUCCEEDED", "Session", "bounded"]
 
 log = logging.getLogger("dibs")
 # what a parent process writes to `control`, whose end is the parent's end
@@ -45,6 +46,14 @@ class Beating(Protocol):
     def closed(self) -> bool: ...
     def beat(self) -> None: ...
     def interrupt(self, reason: str) -> None: ...
+
+
+class Watching(Protocol):
+    """Who minds the running trial's limits, in the keeper's thread."""
+
+    def over(self, trial: Any) -> AbstractContextManager[None]: ...
+    def pause_s(self) -> float: ...
+    def look(self) -> None: ...
 
 
 class Session:
@@ -70,6 +79,8 @@ class Session:
         self.in_main = False
         self.code = 0
         self.hope = False  # others of this run have had a done trial
+        self.watching: Watching | None = None
+        self.lasts: list[Callable[[], None]] = []  # what others wait for, should the process have to end at once
         self._kick = False  # the main thread should leave the objective now
         self._count = 1  # Ctrl-C seen; only a further one kicks
         self._said = 0  # the urgency told
@@ -156,6 +167,10 @@ class Session:
         """``with session.theirs():`` the user's code runs in here and may be interrupted anywhere."""
         return _Depth(self, -1)
 
+    def watched(self, trial: Beating) -> AbstractContextManager[None]:
+        """``with session.watched(trial):`` its limits count in here."""
+        return self.watching.over(trial) if self.watching is not None else nullcontext()
+
     def shielded(self) -> _Depth:
         """``with session.shielded():`` our code runs in here; an interruption waits until it is through."""
         return _Depth(self, +1)
@@ -213,10 +228,11 @@ class Session:
         """Seconds until there is something to do."""
         with self._lock:
             times = [*self._trials.values(), *([self._deadline] if self._deadline is not None else [])]
-        return max(0.0, min(times) - self.clock.monotonic()) if times else 3600.0
+        pause_s = max(0.0, min(times) - self.clock.monotonic()) if times else 3600.0
+        return pause_s if self.watching is None else min(pause_s, self.watching.pause_s())
 
     def work(self) -> None:
-        """Beat, and see to the end of the grace."""
+        """Beat, and see to the end of the grace and to the limits."""
         if self.draining:
             self._awake.set()  # here, because in a handler it could deadlock with the wait it interrupts
             if self._said < self.urgency:
@@ -233,19 +249,27 @@ class Session:
             self._beat.start()
         if self._deadline is not None and self.clock.monotonic() >= self._deadline:
             self._grace_is_over()
+        if self.watching is not None:
+            self.watching.look()
+
+    def end_at_once(self, code: int) -> NoReturn:
+        """The process ends, whatever its main thread does; what is open has been recorded."""
+        bounded(_flush)
+        for last in self.lasts:
+            bounded(last)
+        os._exit(code)
 
     def _grace_is_over(self) -> None:
         if not self._over:
             self._over = True
             self._deadline = self.clock.monotonic() + min(_LAST_S, self.grace_s or 0.0)
-            _bounded(lambda: self._record(self.reason or "stopped"))
+            bounded(lambda: self._record(self.reason or "stopped"))
             self._kick = True
             if self.in_main and keeper.kick(_NUMBERS[self.code]):
                 return
         self._deadline = None
         if self.in_main:  # a loop in another thread does not own the process
-            _bounded(_flush)
-            os._exit(self.code)
+            self.end_at_once(self.code)
 
     def _record(self, reason: str) -> None:
         """Record what is open as interrupted, whoever holds the main thread."""
@@ -288,7 +312,7 @@ def _beat_all(trials: list[Beating]) -> None:
             log.exception("a beat of trial %d went wrong", trial.n)
 
 
-def _bounded(action: Callable[[], None]) -> None:
+def bounded(action: Callable[[], None]) -> None:
     """Do it, but do not wait for ever: a lock may be held by a thread that hangs."""
     thread = threading.Thread(target=action, name="dibs-last", daemon=True)
     thread.start()

@@ -20,6 +20,7 @@ from dibs.store import Store
 from . import _results
 from ._claimer import Claimer
 from ._definition import Definition, ForeignSampler, check_terms, create_or_join
+from ._limits import UNLIMITED, Limits
 from ._loop import loop
 from ._results import TrialResult
 from ._session import Session
@@ -122,6 +123,8 @@ class Study:
         grace_s: float = 30.0,
         max_failures: int | None = 3,
         wait: bool = False,
+        limits: Limits = UNLIMITED,
+        max_running: int | None = None,
         capture: bool = False,
         on_event: OnEvent | None = None,
         progress: bool | None = None,
@@ -135,6 +138,9 @@ class Study:
         ``time_s``: no new trials after that. ``rescue_after_s``: take over trials that are quiet for so long.
         ``grace_s``: what SIGTERM leaves a running trial. ``max_failures``: if so many of a process's first trials
         fail and none succeeded, it stops and raises what the last one raised; None = never.
+        ``limits``: what one trial may use; one that is over it is failed, with the limit named, and its process is
+        replaced (with any limit trials run in fresh processes, as with several workers). ``max_running``: at most so
+        many trials run at any time in the whole study, counting the workers that say so.
         ``wait``: stay until all N are settled, whoever runs them. ``capture``: what the objective prints goes to
         ``trial.log`` (in worker processes it always does). ``on_event``: called with each event, from any thread;
         without it progress is drawn on stderr, unless ``progress=False``.
@@ -146,8 +152,8 @@ class Study:
         self._check_trials(trials, rescue_after_s)
         return run(
             self, objective, trials, workers, retries=retries, time_s=time_s, rescue_after_s=rescue_after_s,
-            grace_s=grace_s, max_failures=max_failures, wait=wait, capture=capture, on_event=on_event,
-            progress=progress,
+            grace_s=grace_s, max_failures=max_failures, wait=wait, limits=limits, max_running=max_running,
+            capture=capture, on_event=on_event, progress=progress,
         )  # fmt: skip
 
     def claimer(self, n: int, rescue_after_s: float | None = None) -> Claimer:

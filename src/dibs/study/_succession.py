@@ -11,22 +11,34 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ._attempt import Attempt, Terms, claim_attempt
-from ._fold import Folded
+from ._fold import Folded, Seen
 from ._quiet import poisoned
 from ._view import View
 
-__all__ = ["POISON", "next_attempt"]
+__all__ = ["POISON", "failed_attempts", "next_attempt"]
 
 log = logging.getLogger("dibs")
 POISON = "poison"
 
 
+def failed_attempts(seens: Mapping[int, Seen], below: int) -> int:
+    """How many attempts failed, which is what ``retries`` counts: no lost ones, and no verdict over them."""
+    records = [seen.record for k, seen in seens.items() if k < below and seen.record is not None]
+    return sum(record.state == "failed" and record.reason != POISON for record in records)
+
+
 def next_attempt(
-    view: View, trial: Folded, terms: Terms, anew: Callable[[], Mapping[str, Any] | None]
+    view: View,
+    trial: Folded,
+    terms: Terms,
+    anew: Callable[[], Mapping[str, Any] | None],
+    *,
+    verdict: tuple[str, bool] | None = None,
 ) -> Attempt | None:
     """Claim ``trial.top.attempt + 1``; None if somebody else has it, or if the verdict was poison.
 
-    Poison (3 quiet or 10 interrupted attempts since the last release) claims it in state failed.
+    Poison (3 quiet or 10 interrupted attempts since the last release) claims it in state failed. So does a
+    ``verdict``, a reason and whether a retry is left, on a top attempt whose owner is certainly dead; it is returned.
     """
     n, attempt = trial.n, trial.top.attempt + 1
     if all(seen.record is None for seen in view.seens(n).values()):
@@ -38,8 +50,10 @@ def next_attempt(
     if point is None:
         return None
     closed = None
-    if poisoned(attempts, view.released(n)):
-        closed = {"state": "failed", "reason": POISON, "took_s": 0.0, "score": None, "step": None, "again": False}
+    poison = poisoned(attempts, view.released(n))
+    if poison or verdict is not None:
+        reason, again = verdict if verdict is not None and not poison else (POISON, False)
+        closed = {"state": "failed", "reason": reason, "took_s": 0.0, "score": None, "step": None, "again": again}
     copied: dict[str, Any] = (
         {"seed": source.seed, "wish": source.wish, "contract": source.contract} if source is not None else {}
     )
@@ -48,7 +62,7 @@ def next_attempt(
         view.look(n, attempt)
     else:
         view.own(claimed)
-    if claimed is not None and closed is not None:
+    if claimed is not None and poison:
         log.warning(
             "trial %d ended %d attempts without a result: closed as failed (poison); `dibs retry` frees it", n, attempt
         )

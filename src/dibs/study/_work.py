@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ._attempt import Attempt
+from ._capped import Capped
 from ._capture import captured
+from ._claimer import Claiming
 from ._events import Claimed, Counted
+from ._limits import UNLIMITED, Limits
 from ._loop import claim_next, failed_before
 from ._results import best_of, counts_of
 from ._session import Session
+from ._slots import Slots, StudyRack
 from ._trial import Trial
 
 if TYPE_CHECKING:
@@ -31,7 +35,10 @@ _COUNT_EVERY_S = 1.0
 
 @dataclass(frozen=True)
 class Terms:
-    """How one run works on a study. ``until``: by the machine's monotonic clock, no claims after it."""
+    """How one run works on a study. ``until``: by the machine's monotonic clock, no claims after it.
+
+    ``max_running``: trials that run at any time in the whole study, as far as those who say so can see to it.
+    """
 
     trials: int
     retries: int = 0
@@ -41,12 +48,18 @@ class Terms:
     max_failures: int | None = 3
     wait: bool = False
     capture: bool = False
+    limits: Limits = UNLIMITED
+    max_running: int | None = None
 
 
 @dataclass
 class Tally:
-    """What a worker has done. ``error``: what the last of its first failures raised, when it gave up."""
+    """What a worker has done. ``error``: what the last of its first failures raised, when it gave up.
 
+    ``before``: the failures of those whose place it took, if they had nothing else.
+    """
+
+    before: int = 0
     ran: int = 0
     failed: int = 0
     done: int = 0
@@ -54,6 +67,10 @@ class Tally:
     gave_up: bool = False
     error: BaseException | None = None
     trace: str = ""
+
+    def only_failures(self, most: int | None) -> bool:
+        """Whether so many of the first trials all failed; never for None."""
+        return most is not None and self.ran == self.failed and self.before + self.failed >= most
 
 
 def work(
@@ -71,32 +88,43 @@ def work(
 
     ``counting``: tell how the study stands, too. ``hope``: whether others of this run have succeeded where this worker has only failed.
     """
+    with ExitStack() as at_end:
+        claimer = _claiming(study, terms, session, at_end)
+        count_at = session.clock.monotonic()
+        while True:
+            got = claim_next(session, claimer, wait=terms.wait, until=terms.until, worker=worker)
+            if counting and session.on_event is not None and session.clock.monotonic() >= count_at:
+                began = session.clock.monotonic()
+                session.tell(counted(study, claimer.trials))
+                now = session.clock.monotonic()
+                count_at = now + max(_COUNT_EVERY_S, 20 * (now - began))
+            if not isinstance(got, Attempt):
+                tally.why = got.why
+                return
+            before = failed_before(claimer, got)
+            trial = Trial(got, study.space, session, failed_before=before, retries=terms.retries, worker=worker)
+            session.tell(Claimed(got.n, got.attempt, worker))
+            tally.ran += 1
+            try:
+                error = _try(trial, objective, session, capture=terms.capture)
+            finally:
+                tally.done += trial.state == "done"
+                tally.failed += trial.state == "failed"
+            if tally.only_failures(terms.max_failures) and not hope():
+                tally.gave_up, tally.error = True, error
+                tally.trace = "".join(traceback.format_exception(error)) if error is not None else trial._ended or ""
+                return
+
+
+def _claiming(study: Study, terms: Terms, session: Session, at_end: ExitStack) -> Claiming:
     claimer = study.claimer(terms.trials, terms.rescue_after_s)
-    count_at = session.clock.monotonic()
-    while True:
-        got = claim_next(session, claimer, wait=terms.wait, until=terms.until, worker=worker)
-        if counting and session.on_event is not None and session.clock.monotonic() >= count_at:
-            began = session.clock.monotonic()
-            session.tell(counted(study, claimer.trials))
-            now = session.clock.monotonic()
-            count_at = now + max(_COUNT_EVERY_S, 20 * (now - began))
-        if not isinstance(got, Attempt):
-            tally.why = got.why
-            return
-        trial = Trial(
-            got, study.space, session, failed_before=failed_before(claimer, got), retries=terms.retries, worker=worker
-        )
-        session.tell(Claimed(got.n, got.attempt, worker))
-        tally.ran += 1
-        try:
-            error = _try(trial, objective, session, capture=terms.capture)
-        finally:
-            tally.done += trial.state == "done"
-            tally.failed += trial.state == "failed"
-        if terms.max_failures is not None and tally.ran == tally.failed >= terms.max_failures and not hope():
-            tally.gave_up, tally.error = True, error
-            tally.trace = "".join(traceback.format_exception(error)) if error is not None else trial._ended or ""
-            return
+    if terms.max_running is None:
+        return claimer
+    rack = StudyRack(study.store, claimer.view.keys, terms.max_running, study.me)
+    what = f"the cap of {terms.max_running} running trial{'s' * (terms.max_running != 1)}"
+    capped = Capped(claimer, Slots(study.store, rack, what, claimer.beat_s, study.stale_s), session)
+    at_end.callback(capped.leave)
+    return capped
 
 
 def counted(study: Study, total: int) -> Counted:
@@ -113,7 +141,7 @@ def _try(trial: Trial, objective: Objective, session: Session, *, capture: bool)
             try:
                 with captured(trial.log) if capture else nullcontext():
                     try:
-                        with session.theirs():
+                        with session.watched(trial), session.theirs():
                             value = objective(trial)
                     except BaseException:
                         if capture:
