@@ -13,7 +13,19 @@ from tests.parts import UNHURRIED
 
 from dibs._canon import dumps
 from dibs.errors import NewerFormat, RecordError, StoreError
-from dibs.record import CLOSED, FORMAT, STATES, TrialRecord, Who, decode, decode_trial, encode, nonce_of
+from dibs.record import (
+    CLOSED,
+    FORMAT,
+    STATES,
+    TrialRecord,
+    Who,
+    decode,
+    decode_trial,
+    encode,
+    nonce_of,
+    records_of,
+    verbatim,
+)
 from dibs.space._values import typed
 
 NONCE = "0123456789abcdef" * 2
@@ -157,6 +169,18 @@ def test_the_nonce_of_any_record() -> None:
 def test_equal_records_are_equal_bytes() -> None:
     assert encode(DONE) == encode(dict(reversed(DONE.items())))
     assert encode(decode(encode(DONE), "k")) == encode(DONE)
+
+
+def test_a_record_in_a_roll_is_copied_and_not_parsed() -> None:
+    odd = b'{ "v": 1, "later": [1e400, "\\u00e9"], "score": 0.10 }'  # as another program may write it
+    for me in ("somebody", "\udcff"):  # the second cannot be encoded as it is
+        roll = encode({"v": 1, "kind": "roll", "who": {"me": me}, "records": {"0-0": verbatim(encode(DONE))}})
+        assert decode(roll, "k")["records"]["0-0"] == DONE
+    roll = encode({"v": 1, "records": {"0-0": verbatim(odd)}})
+    assert odd in roll
+    assert encode({"records": records_of(roll, "k")}) == b'{"records":{"0-0":' + odd + b"}}"
+    with pytest.raises(RecordError):
+        records_of(roll[:-1], "k")
 
 
 def test_the_states() -> None:

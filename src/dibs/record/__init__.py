@@ -1,6 +1,16 @@
 """Records: bytes to frozen structs and back, and the format's version. The only importer of msgspec."""
 
-from ._codec import FORMAT, decode, decode_roll, decode_trial, decode_who, encode, nonce_of
+from ._codec import (
+    FORMAT,
+    decode,
+    decode_roll,
+    decode_trial,
+    decode_who,
+    encode,
+    nonce_of,
+    records_of,
+    verbatim,
+)
 from ._structs import CLOSED, STATES, Closed, TrialRecord, Who
 
 __all__ = [
@@ -16,4 +26,6 @@ __all__ = [
     "decode_who",
     "encode",
     "nonce_of",
+    "records_of",
+    "verbatim",
 ]

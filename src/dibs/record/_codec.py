@@ -15,7 +15,9 @@ from dibs.errors import NewerFormat, RecordError
 
 from ._structs import Closed, Roll, TrialRecord, Who
 
-__all__ = ["FORMAT", "decode", "decode_roll", "decode_trial", "decode_who", "encode", "nonce_of"]
+__all__ = [
+    "FORMAT", "decode", "decode_roll", "decode_trial", "decode_who", "encode", "nonce_of", "records_of", "verbatim",
+]  # fmt: skip
 
 FORMAT = 1
 _any = msgspec.json.Decoder()
@@ -24,6 +26,13 @@ _trial = msgspec.json.Decoder(TrialRecord)
 _roll = msgspec.json.Decoder(Roll)
 _who = msgspec.json.Decoder(Who)
 _WRONG = (msgspec.DecodeError, msgspec.ValidationError, RecursionError, UnicodeDecodeError, TypeError, ValueError)
+
+
+class _Parts(msgspec.Struct):
+    records: dict[str, msgspec.Raw]
+
+
+_parts = msgspec.json.Decoder(_Parts)
 
 
 class _Head(msgspec.Struct):
@@ -43,7 +52,7 @@ def encode(body: dict[str, Any]) -> bytes:
     try:
         return _encoder.encode(body)
     except UnicodeEncodeError:  # a lone surrogate, say in a traceback
-        return dumps(body)
+        return dumps(_parsed(body))
 
 
 def decode(data: bytes, key: str) -> dict[str, Any]:
@@ -96,6 +105,19 @@ def decode_roll(data: bytes, key: str, study: str) -> list[Closed]:
     return records
 
 
+def verbatim(data: bytes) -> Any:
+    """A record's bytes as a value of another record's body, copied and not parsed; the bytes must have parsed before."""
+    return msgspec.Raw(data)
+
+
+def records_of(data: bytes, key: str) -> dict[str, Any]:
+    """What a roll that has been decoded holds, each ``verbatim``."""
+    try:
+        return dict(_parts.decode(data).records)
+    except _WRONG as wrong:
+        raise _torn(data, key, wrong) from None
+
+
 def decode_who(raw: bytes) -> Who:
     """The ``who`` of a record; an empty one if it does not parse."""
     try:
@@ -110,6 +132,12 @@ def nonce_of(data: bytes) -> str | None:
         return _head.decode(data).nonce or None
     except _WRONG:
         return None
+
+
+def _parsed(body: Any) -> Any:
+    if type(body) is dict:
+        return {name: _parsed(value) for name, value in body.items()}
+    return _any.decode(body) if type(body) is msgspec.Raw else body
 
 
 def _wrong_version(version: int, key: str) -> RecordError:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dibs.errors import RecordError
-from dibs.record import Closed, TrialRecord, decode, decode_roll, decode_who
+from dibs.record import Closed, TrialRecord, decode_roll, decode_who, records_of, verbatim
 from dibs.store import Store, StudyKeys
 
 __all__ = ["Rolls", "whole"]
@@ -53,7 +53,7 @@ class Rolls:
         if len(self.unrolled) < self.threshold:
             return False
         chosen = sorted(self.unrolled)[:MOST]
-        records = {f"{n}-{attempt}": decode(self.unrolled[n, attempt], "") for n, attempt in chosen}
+        records = {f"{n}-{attempt}": verbatim(self.unrolled[n, attempt]) for n, attempt in chosen}
         seq = self._next
         body = {**self.store.head("roll", me), "study": self.keys.name, "records": records}
         if self.store.settler.claim(self.keys.roll(0, seq), body) is None:
@@ -79,7 +79,7 @@ class Rolls:
                 continue
             try:
                 decode_roll(there.data, key, self.keys.name)
-                records.update(decode(there.data, key)["records"])
+                records.update(records_of(there.data, key))
             except RecordError:
                 continue
         body = {**self.store.head("roll", me), "study": self.keys.name, "records": records}
