@@ -1,0 +1,254 @@
+"""One worker of the torture: a fresh process that works on the study in one of the ways there are, until it is done.
+
+``python -m dibs.testing._torture_worker '{...}'``. Exit 0: nothing left to claim; 3: the store failed; 143: SIGTERM;
+whatever else it ends with, unkilled, is a fault. It looks after nothing but its own journal.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from random import Random
+
+from dibs import SpaceError, Store, StoreError, Study
+from dibs._canon import digest
+from dibs._clock import Clock, SystemClock
+from dibs.backend import Backend, Draft, WrapperBackend
+from dibs.errors import NotOwner
+from dibs.search import Sobol
+from dibs.store._machine import Here
+from dibs.study import report, take
+from dibs.study._attempt import Attempt
+from dibs.study._events import Closed, Event
+from dibs.study._functions import _place, _taken
+
+from ._torture_objective import FAILURE, SPACE, STUDY, Journal, Objective, journal_of, plan_of, score_of, text_of
+
+__all__ = ["MODES", "Orders", "main"]
+
+STEERING = ("wish", "stop", "resume", "rescue", "retry", "attach")
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What one worker is told. ``skew_s``: by how much its clock is wrong; ``stamps``: its file system uses that clock."""
+
+    store: str
+    folder: str
+    me: str
+    mode: str
+    of: int
+    seed: int
+    stale_s: float
+    rescue_after_s: float | None
+    shortest_s: float = 0.05
+    longest_s: float = 0.5
+    skew_s: float = 0.0
+    stamps: bool = False
+    wait: bool = False
+    steps: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        """As an argument of the worker's command line."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def of_text(cls, text: str) -> Orders:
+        """The inverse of :meth:`text`."""
+        told = json.loads(text)
+        return cls(**{**{field.name: told[field.name] for field in fields(cls)}, "steps": tuple(told["steps"])})
+
+    @property
+    def journals(self) -> str:
+        return f"{self.folder}/journal"
+
+
+class WrongClock:
+    """A machine whose people never set the time."""
+
+    def __init__(self, inner: Clock, skew_s: float) -> None:
+        self._inner, self._skew_s = inner, skew_s
+
+    def wall(self) -> float:
+        return self._inner.wall() + self._skew_s
+
+    def monotonic(self) -> float:
+        return self._inner.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        self._inner.sleep(seconds)
+
+
+class ClientStamps(WrapperBackend):
+    """A file system that stamps with its client's clock, right or wrong, whatever the other clients' say."""
+
+    def __init__(self, inner: Backend, clock: Clock) -> None:
+        super().__init__(inner)
+        self._clock = clock
+
+    def stage(self, data: bytes | Iterable[bytes], *, durable: bool = False) -> Draft:
+        draft = self.inner.stage(data, durable=durable)
+        self._stamp(draft.temp)
+        return draft
+
+    def touch(self, key: str) -> bool:
+        return self._stamp(key)
+
+    def now(self) -> float:
+        self.inner.now()
+        return self._clock.wall()
+
+    def _stamp(self, name: str) -> bool:
+        assert self.root is not None
+        try:
+            os.utime(self.root / name, (self._clock.wall(), self._clock.wall()))
+        except FileNotFoundError:
+            return False
+        return True
+
+
+def opened(orders: Orders) -> Store:
+    """The store as this worker sees it."""
+    store = Store(orders.store)
+    if not orders.skew_s and not orders.stamps:
+        return store
+    machine = Here()
+    machine.clock = WrongClock(SystemClock(), orders.skew_s)
+    backend = ClientStamps(store.backend, machine.clock) if orders.stamps else store.backend
+    return Store.over(backend, machine, url=store.url)
+
+
+def joined(orders: Orders) -> Study:
+    """The study, created by whoever comes first."""
+    return Study(
+        opened(orders), STUDY, SPACE, goal="min", sampler=Sobol(), seed=orders.seed, stale_s=orders.stale_s,
+        me=orders.me,
+    )  # fmt: skip
+
+
+def objective_of(orders: Orders) -> Objective:
+    return Objective(orders.journals, orders.me, f"{orders.folder}/scratch", orders.shortest_s, orders.longest_s)
+
+
+# the ways to work
+
+
+def trials(orders: Orders, journal: Journal) -> None:
+    """``for trial in study.trials(n): with trial: ...``"""
+    study, objective = joined(orders), objective_of(orders)
+    for trial in study.trials(orders.of, wait=orders.wait, rescue_after_s=orders.rescue_after_s):
+        with trial:
+            objective(trial)
+        if trial.closed:
+            score = score_of(trial.n, trial.attempt) if trial.state == "done" else None
+            journal.say("told", n=trial.n, a=trial.attempt, state=trial.state, score=score)
+
+
+def run(orders: Orders, journal: Journal, workers: int = 1) -> None:
+    """``study.run(objective, n)``"""
+
+    def told(event: Event) -> None:
+        if isinstance(event, Closed):
+            journal.say("told", n=event.n, a=event.attempt, state=event.state, score=event.score)
+
+    joined(orders).run(
+        objective_of(orders), orders.of, workers, rescue_after_s=orders.rescue_after_s, max_failures=None,
+        wait=orders.wait, retries=1, grace_s=2.0, on_event=told,
+    )  # fmt: skip
+
+
+def pool(orders: Orders, journal: Journal) -> None:
+    """``study.run(objective, n, workers=2)``"""
+    run(orders, journal, 2)
+
+
+def functions(orders: Orders, journal: Journal) -> None:
+    """take and report, from an index of its own on and round again."""
+    study = joined(orders)
+    store, sampler = study.store, study.claimer(orders.of).sampler
+    first = Random(orders.me).randrange(orders.of)
+    for n in [*range(first, orders.of), *range(first)]:
+        point = sampler.ask(SPACE, n)
+        assert point is not None
+        taken = take(store, point, study=STUDY, trial=n, me=orders.me, of=orders.of, goal="min")
+        if taken is None:
+            continue
+        mine = _taken[_place(store), STUDY, n]
+        assert isinstance(mine, Attempt)
+        journal.say(
+            "claimed", n=n, a=taken.attempt, nonce=mine.nonce, point=text_of(taken.point), seed=taken.seed
+        )  # fmt: skip
+        plan = plan_of(taken.seed, taken.attempt, orders.shortest_s, orders.longest_s)
+        curve: list[float] = []
+        try:
+            for step in range(plan.steps):
+                SystemClock().sleep(plan.step_s)
+                curve.append(score_of(n, taken.attempt) if step == plan.steps - 1 else 1000.0 - step)
+                report(store, taken.point, curve, study=STUDY, trial=n)
+            state, reason = ("failed", FAILURE) if plan.fails else ("done", None)
+            report(store, taken.point, curve, study=STUDY, trial=n, state=state, reason=reason)
+        except NotOwner as wrong:
+            journal.say("lost", n=n, a=taken.attempt, why=str(wrong))
+            continue
+        journal.say("told", n=n, a=taken.attempt, state=state, score=curve[-1] if state == "done" else None)
+
+
+def steer(orders: Orders, journal: Journal) -> None:
+    """What people do to a study while it runs."""
+    study = joined(orders)
+    chance = Random(orders.me)
+    for step in orders.steps:
+        if step in ("wish", "attach"):
+            point = SPACE.check(
+                {
+                    "x": chance.random(),
+                    "rate": 1e-3,
+                    "depth": chance.randint(1, 8),
+                    "kind": chance.choice([1, 1.0, True]),
+                }
+            )
+            if step == "attach":
+                study.attach(point, chance.random())
+            else:
+                new = study.enqueue(point)
+                journal.say("wished", digest=digest(text_of(point)), point=text_of(point), new=new)
+        elif step == "rescue":
+            journal.say("rescued", pairs=study.rescue())
+        elif step == "retry":
+            journal.say("retried", trials=study.retry())
+        elif step in ("stop", "resume"):
+            journal.say(step, changed=study.stop() if step == "stop" else study.resume())
+            SystemClock().sleep(0.2)
+        else:
+            raise SpaceError(f"{step!r} is none of {', '.join(STEERING)}")
+
+
+MODES: dict[str, Callable[[Orders, Journal], None]] = {
+    "trials": trials, "run": run, "pool": pool, "functions": functions, "steer": steer,
+}  # fmt: skip
+
+
+def main(arguments: list[str]) -> int:
+    """Work as told; the exit code says how it ended."""
+    orders = Orders.of_text(arguments[0])
+    logging.basicConfig(format="%(relativeCreated)d %(levelname)s %(message)s", level=logging.INFO)
+    Path(orders.journals).mkdir(parents=True, exist_ok=True)
+    journal = journal_of(orders.journals, orders.me)
+    journal.say("began", mode=orders.mode, of=orders.of, skew_s=orders.skew_s)
+    try:
+        MODES[orders.mode](orders, journal)
+    except StoreError as wrong:
+        logging.exception("the store failed")
+        journal.say("gave up", why=str(wrong))
+        return 3
+    journal.say("ended")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

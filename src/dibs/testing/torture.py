@@ -1,0 +1,345 @@
+"""``python -m dibs.testing.torture --seconds 120 --seed 1``: real workers on one folder, and somebody who is after them.
+
+A seeded tormentor kills, stops and starves worker processes, fills the disk, deletes temporaries and damages records
+for a bounded time; then fresh workers finish the study, and the nine invariants are read off the raw files. Exit 0
+if all hold; 1 if not, and the folder stays, for ``_raw_check.py`` and for people.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from dibs._canon import to_json
+from dibs.errors import UsageError
+from dibs.search import Sobol
+
+from ._raw_check import Raw, check, folded
+from ._torture_crew import CLOCK, Crew, Worker, faketime
+from ._torture_disk import Disk
+from ._torture_objective import FAILURE, SPACE, STUDY
+from ._torture_torments import TORMENTS, Tormentor
+from ._torture_worker import Orders
+
+__all__ = ["Plan", "Torture", "main"]
+
+_MODES = ("trials", "run", "trials", "run", "functions", "pool")
+_REASONS = (FAILURE, "a score must be finite", "poison")
+_SKEW_S = 7200.0
+_LOOK_EVERY_S, _TELL_EVERY_S, _COUNT_EVERY_S = 4.0, 10.0, 1.0
+_SETTLERS = 2
+_LONG_AGO_S = 7 * 86_400.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a torture is. ``clocks``: "right"; "wrong" (a third each two hours ahead and behind); "stamps" (those stamp)."""
+
+    seconds: float
+    seed: int
+    workers: int = 6
+    trials: int = 0  # 0: as many as keep them busy
+    torments: tuple[str, ...] = tuple(TORMENTS)
+    clocks: str = "wrong"
+    tmpfs: bool = False
+    shortest_s: float = 0.05
+    longest_s: float = 0.5
+    rescue_after_s: float = 4.0
+    settle_s: float = 120.0  # so long the rest may take when the torment is over
+
+
+class Torture:
+    """One run: ``go`` torments, lets the study settle, and returns what is broken."""
+
+    def __init__(self, plan: Plan, folder: Path) -> None:
+        self.plan, self.folder = plan, folder
+        self.chance = Random(plan.seed)
+        self.disk = Disk(folder, tmpfs=plan.tmpfs)
+        self.crew = Crew(folder)
+        self.of = plan.trials or 5 * plan.workers
+        self.library = faketime() if plan.clocks != "right" else None
+        self.tormentor = Tormentor(
+            self.chance, self.crew, self.disk, STUDY, (plan.rescue_after_s + 2, plan.rescue_after_s + 5), self._people
+        )
+        self.looks = 0
+        self._looking: list[subprocess.Popen[bytes]] = []
+        self._due = dict.fromkeys(("look", "tell", "count"), 0.0)
+        self._raw: Raw | None = None
+        self._began = CLOCK.monotonic()
+
+    def go(self) -> list[str]:
+        """Everything that does not hold, as ``name: sentence``."""
+        until = self._began + self.plan.seconds
+        weights = [TORMENTS[name] for name in self.plan.torments]
+        while CLOCK.monotonic() < until:
+            self._tend(self.plan.workers)
+            if weights and (self.disk.store / "study" / STUDY / "study.json").exists():
+                self.tormentor.act(self.chance.choices(self.plan.torments, weights)[0])
+            CLOCK.sleep(self.chance.uniform(0.05, 0.6))
+        self._calm()
+        self._write_facts()
+        return check(str(self.folder))
+
+    def close(self) -> None:
+        """Nobody and nothing is left running or mounted."""
+        self.crew.close()
+        for process in self._looking:
+            process.kill()
+            process.wait()
+        self.disk.close()
+
+    def summary(self, broken: Sequence[str]) -> str:
+        """One line that says what happened."""
+        raw, counts = self.raw(), self.tormentor.counts
+        states = Counter(folded(seen, raw.released.get(n, set()))[0] for n, seen in raw.trials().items())
+        rescued = [(n, a) for n, a in self.tormentor.stopped if (n, a + 1) in raw.attempts]
+        late = sum(1 for at in rescued if (raw.attempts.get(at) or {}).get("state") == "done")
+        what = [
+            f"{counts['kill']} kills ({counts['kills of a running trial']} in a running trial)",
+            f"{counts['stop']} stops ({len(rescued)} rescued meanwhile, {late} of them done all the same)",
+            f"{counts['term']} SIGTERMs",
+            f"{counts['fill']} full disks ({counts['inodes']} without inodes)",
+            f"{counts['temps']} times temporaries deleted",
+            f"{counts['truncate']} files truncated",
+            f"{counts['remove']} removed",
+            f"{counts['steer']} times steered",
+            f"{self.looks} looks",
+        ]
+        took_s = CLOCK.monotonic() - self._began
+        return (
+            f"torture: seed {self.plan.seed}: {self.crew.hired} workers in {took_s:.0f} s: {len(raw.trials())} trials ("
+            + ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
+            + f"), {len(raw.attempts)} attempts; {', '.join(what)}: "
+            + (f"{len(broken)} broken" if broken else "nothing broken")
+        )
+
+    def raw(self) -> Raw:
+        """The files as they are now."""
+        return Raw(str(self.disk.store), STUDY)
+
+    # while it goes on
+
+    def _tend(self, wanted: int) -> None:
+        """Look after everybody: wake, reap, replace, look, count."""
+        self.crew.wake()
+        if self.disk.relax(now=wanted == 0):
+            self.crew.full[-1] = (self.crew.full[-1][0], CLOCK.monotonic())
+        for _ in self.crew.reap():
+            pass
+        working = sum(worker.orders.mode != "steer" for worker in self.crew.workers)
+        for _ in range(wanted - working):
+            self._hire(_MODES[self.crew.hired % len(_MODES)])
+        if self._is_due("count", _COUNT_EVERY_S):
+            self._raw = self.raw()
+            if wanted and not self.plan.trials and len(self._raw.attempts) > self.of - 2 * self.plan.workers:
+                self.of += 10 * self.plan.workers
+        if self._is_due("look", _LOOK_EVERY_S):
+            self._look()
+        if self._is_due("tell", _TELL_EVERY_S) and self._raw is not None:
+            self._tell(self._raw)
+
+    def _is_due(self, what: str, every_s: float) -> bool:
+        now = CLOCK.monotonic()
+        if now < self._due[what]:
+            return False
+        self._due[what] = now + every_s
+        return True
+
+    def _hire(self, mode: str, *, wait: bool = False, steps: tuple[str, ...] = (), right: bool = False) -> Worker:
+        wrong = 0.0 if right or self.plan.clocks == "right" else (0.0, _SKEW_S, -_SKEW_S)[self.crew.hired % 3]
+        orders = Orders(
+            store=str(self.disk.store), folder=str(self.folder), me="", mode=mode, of=self.of, seed=self.plan.seed,
+            stale_s=self.plan.rescue_after_s, rescue_after_s=self.plan.rescue_after_s,
+            shortest_s=self.plan.shortest_s, longest_s=self.plan.longest_s, skew_s=wrong,
+            stamps=self.plan.clocks == "stamps", wait=wait, steps=steps,
+        )  # fmt: skip
+        return self.crew.hire(orders, library=self.library)
+
+    def _people(self, steps: tuple[str, ...]) -> None:
+        if self.plan.clocks == "stamps" and "rescue" in steps:
+            return  # by such stamps a living worker may look quiet to a person, who then decides wrongly
+        self._hire("steer", steps=steps)
+
+    def _look(self) -> None:
+        """``dibs status`` in a process of its own; the one before has answered by now."""
+        self._looked()
+        if (self.disk.store / "study" / STUDY / "study.json").exists():
+            self._looking.append(self._reader("status"))
+
+    def _looked(self) -> None:
+        for process in self._looking:
+            try:
+                out, err = process.communicate(timeout=60)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                out, err = process.communicate()
+            code = process.returncode
+            with suppress(ValueError):
+                json.loads(out or b"no answer")
+                self.looks += 1
+                self.crew.note("looked", code=code, why=err.decode(errors="replace")[-1000:])
+                continue
+            self.crew.note("looked", code=code or -1, why=f"{out[-200:]!r} {err.decode(errors='replace')[-1000:]}")
+        self._looking = []
+
+    def _reader(self, verb: str) -> subprocess.Popen[bytes]:
+        store = str(self.disk.store)
+        words = [verb, "--store", store, "--study", STUDY, "--json"]
+        return subprocess.Popen(
+            [sys.executable, "-m", "dibs.testing._torture_reader", store, *words],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    def _tell(self, raw: Raw) -> None:
+        trials = raw.trials()
+        settled = sum(folded(seen, raw.released.get(n, set()))[1] for n, seen in trials.items())
+        done = ", ".join(f"{count} {name}" for name, count in self.tormentor.counts.items() if count)
+        print(
+            f"{CLOCK.monotonic() - self._began:4.0f} s  {len(self.crew.workers)} workers; {settled} of {self.of} settled, "
+            f"{len(trials)} claimed; {done or 'nothing done to them'}",
+            file=sys.stderr,
+        )
+
+    # the end
+
+    def _calm(self) -> None:
+        """Stop tormenting; whoever is there goes on, and fresh workers finish what is left, within a bounded time."""
+        deadline = CLOCK.monotonic() + self.plan.settle_s
+        self.crew.wake(all_of_them=True)
+        while self._steering() and CLOCK.monotonic() < deadline:
+            self._tend(0)
+            CLOCK.sleep(0.1)
+        self._hire("steer", steps=("resume",), right=True)
+        while CLOCK.monotonic() < deadline:
+            self._tend(0)
+            self._age()
+            if not self._steering():
+                settled = self._settled()
+                if settled and not self.crew.workers:
+                    return
+                fresh = sum(worker.orders.wait for worker in self.crew.workers)
+                for _ in range(0 if settled else _SETTLERS - fresh):
+                    self._hire("trials", wait=True)
+            CLOCK.sleep(0.25)
+        for worker in list(self.crew.workers):
+            self.crew.end(worker, f"still here {self.plan.settle_s:.0f} s after the last torment")
+
+    def _steering(self) -> bool:
+        return any(worker.orders.mode == "steer" for worker in self.crew.workers)
+
+    def _settled(self) -> bool:
+        raw = self.raw()
+        trials = raw.trials()
+        return all(n in trials and folded(trials[n], raw.released.get(n, set()))[1] for n in range(self.of))
+
+    def _age(self) -> None:
+        """A record that was torn counts as running since its mtime, with a patience of minutes: let them have passed."""
+        raw = self.raw()
+        for (n, a), body in raw.attempts.items():
+            if body is None:
+                path = self.disk.store / raw.key(n, a)
+                with suppress(FileNotFoundError):
+                    stat = path.stat()
+                    if stat.st_ctime - stat.st_mtime < _LONG_AGO_S / 2:  # once: a stamp that moves is a sign of life
+                        long_ago = stat.st_ctime - _LONG_AGO_S
+                        os.utime(path, (long_ago, long_ago))
+
+    def _write_facts(self) -> None:
+        self._looked()
+        answers: dict[str, Any] = {}
+        for verb in ("status", "trials"):
+            process = self._reader(verb)
+            out, err = process.communicate()
+            self.crew.note("looked", code=process.returncode, why=err.decode(errors="replace")[-1000:])
+            answers[verb] = json.loads(out) if process.returncode == 0 else {"problems": [], "queued": []}
+        sampler = Sobol(seed=self.plan.seed)
+        points = [sampler.ask(SPACE, n) for n in range(self.of)]
+        facts = {
+            "store": str(self.disk.store), "study": STUDY, "of": self.of, "reasons": _REASONS,
+            "points": [{name: to_json(value) for name, value in (point or {}).items()} for point in points], **answers,
+        }  # fmt: skip
+        (self.folder / "facts.json").write_text(json.dumps(facts))
+
+
+def _plan(arguments: Sequence[str] | None) -> tuple[Plan, str | None]:
+    parser = argparse.ArgumentParser(
+        prog="python -m dibs.testing.torture", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--seconds", type=float, default=120.0, help="how long to torment (120)")
+    add("--seed", type=int, default=1, help="what is done to whom (1); when, is the machine's affair")
+    add("--workers", type=int, default=6, help="at a time (6)")
+    add("--trials", type=int, default=0, help="in the study (as many as keep the workers busy)")
+    add(
+        "--store",
+        metavar="DIR",
+        help="a new folder for the store and all evidence, kept (a temporary one, if all holds)",
+    )
+    add("--tmpfs", action="store_true", help="on a small file system that is filled and emptied again; needs root")
+    add("--only", metavar="A,B", help=f"these torments and no others, or 'nothing': {', '.join(TORMENTS)}")
+    add(
+        "--clocks",
+        choices=["right", "wrong", "stamps"],
+        default="wrong",
+        help="a third of them 2 h ahead, a third behind",
+    )
+    add("--trial-s", type=float, nargs=2, metavar=("MIN", "MAX"), default=(0.05, 0.5), help="how long a trial takes")
+    add("--rescue-after-s", type=float, default=4.0, help="seconds after which a trial is taken over (4)")
+    told = parser.parse_args(arguments)
+    only = tuple(TORMENTS) if told.only is None else tuple(name for name in told.only.split(",") if name != "nothing")
+    unknown = [name for name in only if name not in TORMENTS]
+    if unknown:
+        parser.error(f"--only {unknown[0]}: there are {', '.join(TORMENTS)}")
+    if told.workers < 1 or told.seconds <= 0 or told.trials < 0:
+        parser.error("--seconds and --workers must be positive")
+    plan = Plan(
+        seconds=told.seconds, seed=told.seed, workers=told.workers, trials=told.trials, torments=only,
+        clocks=told.clocks, tmpfs=told.tmpfs, shortest_s=told.trial_s[0], longest_s=told.trial_s[1],
+        rescue_after_s=told.rescue_after_s, settle_s=120.0 + told.seconds / 10,
+    )  # fmt: skip
+    return plan, told.store
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; returns the exit code."""
+    plan, store = _plan(arguments)
+    folder = Path(store) if store else Path(tempfile.mkdtemp(prefix="dibs-torture-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.iterdir()):
+        print(f"{folder} is not empty: give a new folder", file=sys.stderr)
+        return 2
+    try:
+        torture = Torture(plan, folder)
+    except UsageError as wrong:
+        print(wrong, file=sys.stderr)
+        return 2
+    try:
+        broken = torture.go()
+        print(torture.summary(broken))
+        if broken and plan.tmpfs:
+            shutil.copytree(torture.disk.store, folder / "store")
+    finally:
+        torture.close()
+    for sentence in broken:
+        print(f"  {sentence}")
+    if broken or store:
+        print(f"  the evidence is in {folder}")
+    else:
+        shutil.rmtree(folder)
+    return int(bool(broken))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
