@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from dibs.backend import Object
-from dibs.errors import RecordError, StoreError
+from dibs.errors import NotOwner, RecordError, StoreError
 from dibs.record import Who, decode
 from dibs.store import Held, Store, StudyKeys
 
@@ -114,25 +114,28 @@ class Hold:
 
     def beat(self) -> None:
         """This process lives."""
-        if self.closed or self._held.pid != self._store.machine.pid():
-            return
-        try:
-            if self._store.backend.traits.touch:
-                self._store.backend.touch(self._held.key)
-            else:
-                self._store.settler.rewrite(self._held, self._held.body)
-        except (RuntimeError, StoreError) as wrong:  # NotOwner is a RuntimeError: passed over meanwhile
-            log.debug("beat of slot %d: %s", self.n, wrong)
+        with self._held.lock:
+            if not self.closed:
+                self._write(None)
 
     def release(self) -> None:
         """Let go; never raises, since whoever finds this process dead or quiet passes over it all the same."""
-        if self.closed or self._held.pid != self._store.machine.pid():
+        with self._held.lock:  # or a beat on its way would write "held" over it
+            if not self.closed:
+                self.closed = True
+                self._write(_RELEASED)
+
+    def _write(self, state: str | None) -> None:
+        if self._held.pid != self._store.machine.pid():
             return
-        self.closed = True
         try:
-            self._store.settler.rewrite(self._held, {**self._held.body, "state": _RELEASED})
-        except (RuntimeError, StoreError) as wrong:
-            log.debug("slot %d is left as it is: %s", self.n, wrong)
+            if state is None and self._store.backend.traits.touch:
+                self._store.backend.touch(self._held.key)
+            else:
+                changes = {"state": state} if state is not None else {}
+                self._store.settler.rewrite(self._held, {**self._held.body, **changes})
+        except (NotOwner, StoreError) as wrong:  # passed over meanwhile, or an outage
+            log.debug("slot %d: %s", self.n, wrong)
 
     def interrupt(self, reason: str) -> None:
         """A signal's grace is over: the slot stays held until the process has ended."""
