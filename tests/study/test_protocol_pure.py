@@ -187,9 +187,9 @@ def words(values: list[int]) -> Callable[[], int]:
 
 
 def test_the_lowest_free_index_comes_first() -> None:
-    assert Gallop({0, 1, 3}, 0, 10, 0, words([])).next() == 2
-    assert Gallop({0, 1, 3}, 3, 10, 0, words([])).next() == 4
-    assert Gallop(set(range(10)), 0, 10, 0, words([])).next() is None
+    assert Gallop({0, 1, 3}, 0, 10, lambda: 0, words([])).next() == 2
+    assert Gallop({0, 1, 3}, 3, 10, lambda: 0, words([])).next() == 4
+    assert Gallop(set(range(10)), 0, 10, lambda: 0, words([])).next() is None
 
 
 @pytest.mark.parametrize(("running", "widths"), [(0, [1, 4, 8, 8]), (30, [1, 4, 16, 60])])
@@ -197,7 +197,7 @@ def test_the_width_grows_with_the_losses_up_to_the_crowd(running: int, widths: l
     for losses, width in enumerate(widths):
         reached = set()
         for word in range(200):
-            gallop = Gallop(set(), 0, 1000, running, words([word]))
+            gallop = Gallop(set(), 0, 1000, lambda: running, words([word]))
             for n in range(losses):
                 gallop.lost(n)
             reached.add(gallop.next())
@@ -209,7 +209,7 @@ def test_whoever_goes_on_losing_tries_every_free_index_below_n_once(
     taken: set[int], below: int, running: int, seed: int
 ) -> None:
     numbers = count(seed, 7919)
-    gallop = Gallop(taken, 0, below, running, lambda: next(numbers))
+    gallop = Gallop(taken, 0, below, lambda: running, lambda: next(numbers))
     tried = []
     while (n := gallop.next()) is not None:
         tried.append(n)

@@ -1,14 +1,15 @@
 """Temporaries: unique names over all machines, and a file written whole under one.
 
-``tmp/<host>-<boot>-<pid>-<16 hex of os.urandom>``: who left it, for whoever cleans up, and a part nobody
+``tmp/<host>-<boot>-<pid>-<16 hex>``: who left it, for whoever cleans up, and a part nobody
 else draws, not even a forked child or a process that seeded everything else.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from dibs.backend._oserrors import store_error
 
 __all__ = ["TempNames", "open_temp", "write_whole"]
 
+_64 = (1 << 64) - 1
 _FLAGS = os.O_WRONLY | os.O_CREAT
 for _flag in ("O_CLOEXEC", "O_BINARY", "O_NOFOLLOW"):
     _FLAGS |= getattr(os, _flag, 0)
@@ -36,15 +38,19 @@ def _boot() -> str:
 
 
 class TempNames:
-    """Names for temporaries of this process; notices a fork by the pid."""
+    """Names for temporaries of this process; notices a fork by the pid.
+
+    The 64 random bits are drawn once per process and counted on from there, and a file is only ever made anew.
+    """
 
     def __init__(self) -> None:
         self._machine = f"{TEMPS}{_host()}-{_boot()}"
         self._head: tuple[int, str] = (0, "")
+        self._serial: Iterator[int] = iter(())
 
     def new(self) -> str:
         """A name below the store's root that nobody has drawn before."""
-        return self._process() + os.urandom(8).hex()
+        return f"{self._process()}{next(self._serial) & _64:016x}"
 
     def probe(self) -> str:
         """The name of the one file by which this process asks for the store's time."""
@@ -55,6 +61,7 @@ class TempNames:
         if pid != os.getpid():
             pid = os.getpid()
             head = f"{self._machine}-{pid}-"
+            self._serial = itertools.count(int.from_bytes(os.urandom(8), "big"))
             self._head = (pid, head)
         return head
 

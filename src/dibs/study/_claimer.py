@@ -184,8 +184,7 @@ class Claimer:
             low = self.view.low()
             if low >= self.trials:
                 return None
-            running = len(self.view.running())
-            gallop = Gallop(self.view.names, low, self.trials, running, self._word)
+            gallop = Gallop(self.view.names, low, self.trials, lambda: len(self.view.running()), self._word)
             history = self._history()
             while gallop.losses < LOSSES:
                 n = gallop.next()

@@ -24,13 +24,15 @@ class SupportsIn(Protocol):
 class Gallop:
     """Free indexes in the order one worker tries them.
 
-    ``taken``: indexes seen taken; ``start``: none below it is free; ``below``: the worker's N;
-    ``word``: a source of non-negative integers, each call another.
+    ``taken``: indexes seen taken; ``start``: none below it is free; ``below``: the worker's N; ``running``: how many
+    trials are; ``word``: a source of non-negative integers, each call another. Neither is called before a loss.
     """
 
-    def __init__(self, taken: SupportsIn, start: int, below: int, running: int, word: Callable[[], int]) -> None:
+    def __init__(
+        self, taken: SupportsIn, start: int, below: int, running: Callable[[], int], word: Callable[[], int]
+    ) -> None:
         self._taken, self._start, self._below, self._word = taken, start, below, word
-        self._window = max(8, 2 * running)
+        self._running = running
         self._lost: set[int] = set()
 
     @property
@@ -40,7 +42,7 @@ class Gallop:
 
     def next(self) -> int | None:
         """The index to try, or None when none is free below N."""
-        width = min(4**self.losses, self._window)
+        width = min(4**self.losses, max(8, 2 * self._running())) if self._lost else 1
         free: list[int] = []
         for n in range(self._start, self._below):
             if n not in self._taken and n not in self._lost:

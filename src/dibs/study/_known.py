@@ -83,7 +83,7 @@ class Known:
         """The trials that are not settled, by index."""
         with self.lock:
             self._catch_up()
-            return [self._folds[n] for n in sorted(self._unsettled)]
+            return [self._folds[n] for n in sorted(self._unsettled)] if self._unsettled else []
 
     def released(self, n: int) -> set[int]:
         """The attempts of the trial that have a release note."""

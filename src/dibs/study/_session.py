@@ -19,6 +19,7 @@ from typing import Any, NoReturn, Protocol, Self
 
 from dibs._clock import Clock
 from dibs.errors import AlreadyClosed
+from dibs.store import this_process
 
 from ._events import Event, OnEvent, Stopping
 from ._keeper import LOOK_S, keeper
@@ -92,10 +93,10 @@ class Session:
         self._lock = threading.Lock()
         self._awake = threading.Event()
         self._stderr = -1
-        self._pid, self._ident = os.getpid(), threading.get_ident()
+        self._pid, self._ident = this_process(), threading.get_ident()
 
     def __enter__(self) -> Self:
-        self._pid, self._ident = os.getpid(), threading.get_ident()
+        self._pid, self._ident = this_process(), threading.get_ident()
         self.in_main = threading.current_thread() is threading.main_thread()
         try:
             self._stderr = os.dup(2)  # the objective's own output may be on its way to a file
@@ -116,7 +117,7 @@ class Session:
     @property
     def ours(self) -> bool:
         """False in a process that was forked while the session was open."""
-        return os.getpid() == self._pid
+        return this_process() == self._pid
 
     # trials
 
