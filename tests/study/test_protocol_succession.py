@@ -51,3 +51,19 @@ def test_the_point_comes_from_an_attempt_that_the_listing_left_out(by: str) -> N
         assert taken is not None
         point, seed, attempt = taken.point, taken.seed, taken.attempt
     assert (point, seed, attempt) == ({"x": 0.5}, owner.seed, 2)
+
+
+def test_a_trial_removed_by_hand_just_before_its_rescue_is_nobodys() -> None:
+    backend = MemoryBackend()
+    study = study_on(backend, 1)
+    plant(study.store, study.view.keys.attempt(0, 0), b"")
+    study.view.notes.release(0, 0, None)
+    claimer = study.claimer(1)
+    study.view.refresh()
+    trial = study.view.trial(0)
+    assert trial is not None
+    assert backend.delete(study.view.keys.attempt(0, 0))
+    assert claimer._next_attempt(trial) is None
+    got = claimer.step()
+    assert isinstance(got, Attempt)
+    assert (got.n, got.attempt) == (0, 0)

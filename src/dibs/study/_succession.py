@@ -45,6 +45,8 @@ def next_attempt(
         for lower in range(attempt):  # an old listing may have left out the one that reads
             view.look(n, lower)
     attempts = sorted(view.seens(n).values(), key=lambda seen: -seen.attempt)
+    if not attempts:
+        return None  # removed by hand meanwhile: its index is free again
     source = next((seen.record for seen in attempts if seen.record is not None), None)
     point = source.point if source is not None else anew()
     if point is None:
