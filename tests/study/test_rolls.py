@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.parts import FakeMachine, at_once, body_at, plant, store_over
 
 from dibs import Float, Int, Space, Study
-from dibs.backend import Backend, CountingBackend, CrashingBackend, Killed, MemoryBackend
+from dibs.backend import Backend, CountingBackend, CrashingBackend, FolderBackend, Killed, MemoryBackend
 from dibs.study import _rolls
 from dibs.study._attempt import Attempt
 from dibs.study._view import View
@@ -105,6 +106,19 @@ def test_a_roll_that_does_not_read_is_skipped_and_told(bad: bytes) -> None:
     reader = study_over(backend, 7)
     assert [(r.n, r.attempt, r.state, r.point, r.score) for r in reader.results()] == before
     assert any("/roll/" in key for key in reader.view.problems)
+
+
+def test_what_is_no_file_is_a_roll_that_does_not_read(tmp_path: Path) -> None:
+    backend = FolderBackend(tmp_path)
+    finish(study_over(backend), 40)
+    keys = study_over(backend, 2).view.keys
+    for key in (keys.roll(0, 0), keys.roll(0, 1), keys.roll(1, 1)):
+        (tmp_path / key).unlink(missing_ok=True)
+        (tmp_path / key).mkdir()
+    reader = study_over(backend, 3)
+    assert [result.state for result in reader.results()] == ["done"] * 40
+    assert keys.roll(1, 1) in reader.view.problems
+    finish(reader, 60)  # a publisher comes by it, too
 
 
 def test_a_gap_hides_nothing() -> None:

@@ -74,10 +74,10 @@ class Rolls:
             return
         records: dict[str, Any] = {}
         for seq in range(k * JOIN, (k + 1) * JOIN):
-            there = self.store.backend.read(self.keys.roll(0, seq))
-            if there is None:
-                continue
             try:
+                there = self.store.backend.read(self.keys.roll(0, seq))
+                if there is None:
+                    continue
                 decode_roll(there.data, key, self.keys.name)
                 records.update(records_of(there.data, key))
             except RecordError:
@@ -104,12 +104,12 @@ class Rolls:
     def _read(self, level: int, seq: int) -> list[Closed] | None:
         """The roll's records, [] if it does not read (it is skipped, and told), None if there is none."""
         key = self.keys.roll(level, seq)
-        there = self.store.backend.read(key)
-        if there is None:
-            return None
         try:
+            there = self.store.backend.read(key)
+            if there is None:
+                return None
             records = decode_roll(there.data, key, self.keys.name)
-        except RecordError as wrong:
+        except RecordError as wrong:  # torn, of another version, or no file at all
             self._problems[key] = f"{wrong} (a roll is only a cache: nothing is lost)"
             return []
         return records
