@@ -213,7 +213,8 @@ def test_another_goal_than_the_studys_is_refused_before_any_claim(store: Store) 
     ("terms", "says"),
     [
         ({"trial": -1}, "trial"), ({"trial": True}, "trial"), ({"trial": 1.0}, "trial"), ({"trial": "1"}, "trial"),
-        ({"trial": None}, "trial"), ({"of": -1}, "of"), ({"of": "9"}, "of"), ({"of": 1.5}, "of"),
+        ({"trial": None}, "trial"), ({"trial": 2**63}, "trials"), ({"me": 3}, "me"), ({"of": 2**63}, "trials"),
+        ({"of": -1}, "of"), ({"of": "9"}, "of"), ({"of": 1.5}, "of"),
         ({"attempt": -1}, "attempt"), ({"attempt": "1"}, "attempt"), ({"attempt": True}, "attempt"),
         ({"goal": "MIN"}, "goal"), ({"goal": None}, "goal"), ({"study": ""}, "name"), ({"study": 3}, "name"),
         ({"point": None}, "point"), ({"point": [("x", 1)]}, "point"), ({"point": {1: 2}}, "point"),

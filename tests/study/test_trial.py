@@ -88,7 +88,7 @@ def test_the_same_step_twice_is_one_step(study: Study) -> None:
     assert study.best().score == 2.0
 
 
-@pytest.mark.parametrize("step", [-1, 1.5, "1", True, None.__class__])
+@pytest.mark.parametrize("step", [-1, 1.5, "1", True, None.__class__, 2**63])
 def test_a_step_is_a_count(study: Study, step: Any) -> None:
     for trial in study.trials(1):
         with trial, pytest.raises(UsageError, match="step"):

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from dibs._canon import chance, to_json
 from dibs._clock import iso
-from dibs.errors import AlreadyClosed, NotOwner, RecordError, StoreError, UnsureError
+from dibs.errors import AlreadyClosed, NotOwner, RecordError, StoreError, UnsureError, UsageError
 from dibs.record import CLOSED, FORMAT, TrialRecord, Who, decode, encode
 from dibs.store import Held, Store, StudyKeys
 
@@ -25,6 +25,7 @@ __all__ = ["Attempt", "Terms", "claim_attempt", "seed_of"]
 log = logging.getLogger("dibs")
 LIVE_EVERY_S = 1.0  # on a folder; a bucket's is 30
 _SEED_VERSION = "seed-1"
+MOST = 2**63 - 1  # the largest count a record may hold
 
 
 def seed_of(seed: int, n: int) -> int:
@@ -41,6 +42,13 @@ class Terms:
     goal: str | None
     me: str | None
     beat_s: float
+
+    def __post_init__(self) -> None:
+        """UsageError for what no reader could read again, before anything is claimed with it."""
+        if self.of > MOST:
+            raise UsageError(f"the number of trials must be below 2**63, not {self.of}")
+        if self.me is not None and not isinstance(self.me, str):
+            raise UsageError(f"me must be a text, not {self.me!r:.80}")
 
 
 def claim_attempt(
@@ -142,6 +150,8 @@ class Attempt:
         with self.lock:
             if step is None:
                 step = max(self.curve, default=-1) + 1
+            if step > MOST:
+                raise UsageError(f"a step must be below 2**63, not {step}")
             self.curve[step] = score
             return step
 
@@ -182,6 +192,22 @@ class Attempt:
             self._insist(lambda: self._rewrite({"files": files}))
             self.files = files
             return digest
+
+    def bring(self, digest: str, folder: Callable[[], Path]) -> Path:
+        """The file kept under the digest, in that folder; returns its path. Raises NotFound, RecordError, StoreError."""
+
+        def fetch() -> Path:
+            try:
+                there = folder()
+                there.mkdir(exist_ok=True)
+                return self.store.fetch(digest, there / digest[:16])
+            except StoreError:
+                raise
+            except OSError as wrong:
+                raise StoreError(f"{wrong.filename or digest} cannot be written: {wrong.strerror or wrong}") from wrong
+
+        found: Path = self._insist(fetch)
+        return found
 
     # the end
 
@@ -262,8 +288,8 @@ class Attempt:
         while True:
             try:
                 return write()
-            except UnsureError:
-                raise  # it was pursued already
+            except (UnsureError, RecordError):
+                raise  # pursued already, or damage, which stays
             except StoreError as wrong:
                 if clock.monotonic() > deadline:
                     raise
