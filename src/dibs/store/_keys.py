@@ -75,6 +75,11 @@ class StudyKeys:
         """The record of an attempt: attempt 0 under ``trial/``, the others under ``again/``."""
         return f"{self.base}{'again' if attempt else 'trial'}/{n // BLOCK:06d}/{n:08d}-{attempt}.json"
 
+    @staticmethod
+    def file(n: int, attempt: int) -> str:
+        """The last segment of an attempt's key."""
+        return f"{n:08d}-{attempt}.json"
+
     def live(self, n: int, attempt: int) -> str:
         """The running curve of an attempt."""
         return f"{self.base}live/{n // BLOCK:06d}/{n:08d}-{attempt}.json"

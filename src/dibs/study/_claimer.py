@@ -82,7 +82,8 @@ class Claimer:
         if self.view.notes.stopped:
             return Idle("stopped")
         self.view.publish(self._terms.me)
-        return self._waiting() or self._rescue() or self._serve_wish() or self._fresh() or self._idle()
+        claimed = (self._waiting() or self._rescue()) if self.view.unsettled() else None
+        return claimed or self._serve_wish() or self._fresh() or self._idle()
 
     def look(self) -> Idle | None:
         """Why there is nothing to claim, None if there may be something; claims nothing. Raises StoreError."""
@@ -152,7 +153,7 @@ class Claimer:
                 yield fresh
 
     def _serve_wish(self) -> Attempt | None:
-        for wish, point in sorted(self.view.wishes().items()):
+        for wish, point in sorted(self.view.wishes().items()) if self.view.notes.wishes else ():
             if wish in self.view.carried or self._may_carry_any():
                 continue  # the walk for the wish before came across it, or across what does not read
             claimed = self._walk(wish, point)

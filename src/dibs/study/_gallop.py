@@ -42,6 +42,8 @@ class Gallop:
 
     def next(self) -> int | None:
         """The index to try, or None when none is free below N."""
+        if not self._lost and self._start < self._below and self._start not in self._taken:
+            return self._start
         width = min(4**self.losses, max(8, 2 * self._running())) if self._lost else 1
         free: list[int] = []
         for n in range(self._start, self._below):

@@ -159,11 +159,11 @@ class Names:
         if self.store.backend.traits.stamps:
             kind, block = ("again" if attempt else "trial"), n // BLOCK
             if kind == "again" or block in self._blocks[kind]:
-                self._seen[kind].setdefault(block, set()).add(self._name(n, attempt))
+                self._seen[kind].setdefault(block, set()).add(self.keys.file(n, attempt))
 
     def untold(self, n: int, attempt: int) -> None:
         """The reader does not know it any more: the record was removed by hand."""
-        self._seen["again" if attempt else "trial"].get(n // BLOCK, set()).discard(self._name(n, attempt))
+        self._seen["again" if attempt else "trial"].get(n // BLOCK, set()).discard(self.keys.file(n, attempt))
 
     def look_again(self) -> None:
         """A refresh failed on its way: nothing that was listed counts as looked at."""
@@ -175,12 +175,10 @@ class Names:
         ):
             hint.again()
 
-    def _name(self, n: int, attempt: int) -> str:
-        return self.keys.attempt(n, attempt).rpartition("/")[2]
-
     def watch(self, block: int) -> None:
         """Keep looking at this block's stamp: it has records that are still open."""
-        self._blocks["trial"].setdefault(block, Hint(self.keys.block("trial", block)))
+        if block not in self._blocks["trial"]:
+            self._blocks["trial"][block] = Hint(self.keys.block("trial", block))
 
     def moved_by_us(self, n: int) -> None:
         """Our own claim or close moved the trial's block: that alone is no reason to list it."""

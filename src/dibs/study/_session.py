@@ -130,7 +130,7 @@ class Session:
 
     def close(self, trial: Beating) -> None:
         """No more beats for it."""
-        if self.ours:
+        if trial in self._trials and self.ours:
             with self._lock:
                 self._trials.pop(trial, None)
 

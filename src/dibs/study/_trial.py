@@ -32,6 +32,8 @@ _TELL_EVERY_S = 0.25
 
 def score_of(value: Any, *, finite: bool = True) -> float:
     """A score as a float: a number, a numpy scalar or a 0-d tensor. Raises UsageError that says what it is instead."""
+    if type(value) is float and math.isfinite(value):
+        return value
     value = plain(value)
     if isinstance(value, bool | str | bytes) or not hasattr(value, "__float__") or getattr(value, "ndim", 0) != 0:
         raise UsageError(f"a score must be a number, not {type(value).__name__} ({value!r:.60})")
@@ -234,15 +236,16 @@ class Trial:
             return self._attempt.keep(name, Path(path))
 
     def load(self, name: str) -> Path | None:
-        """The newest file saved under the name by this or any earlier attempt, as a local path; None if there is none."""
+        """The newest file saved under the name by this or any earlier attempt, as a local path; None if there is none.
+
+        Raises StoreError if it cannot be brought (a full disk is retried first), RecordError if its bytes are damaged.
+        """
         digest = self._attempt.files.get(name)
         for attempt in range(self.attempt - 1, -1, -1):
             digest = digest or self._files_of(attempt).get(name)
         if digest is None:
             return None
-        loaded = self.folder / "loaded"
-        loaded.mkdir(exist_ok=True)
-        return self._attempt.store.fetch(digest, loaded / digest[:16])
+        return self._attempt.bring(digest, lambda: self.folder / "loaded")
 
     def _files_of(self, attempt: int) -> dict[str, str]:
         key = self._attempt.keys.attempt(self.n, attempt)
