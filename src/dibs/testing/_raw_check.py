@@ -73,17 +73,15 @@ class Raw:
     def key(self, n: int, a: int) -> str:
         return f"{self.base}/{'again' if a else 'trial'}/{n // 256:06d}/{n:08d}-{a}.json"
 
-    def of(self, n: int) -> dict[int, Body | None]:
-        """The attempts of a trial; a copy in a roll stands for a file that is gone or does not parse."""
-        return self.trials().get(n, {})
-
     def trials(self) -> dict[int, dict[int, Body | None]]:
+        """n -> attempt -> record. A copy in a roll is the record if the file is gone, torn, or was claimed anew."""
         found: dict[int, dict[int, Body | None]] = {}
         for (n, a), body in self.attempts.items():
             found.setdefault(n, {})[a] = body
         for (n, a), body in self.copies.items():
             mine = found.setdefault(n, {})
-            if mine.get(a) is None:
+            there = mine.get(a)
+            if there is None or there["state"] == "running":
                 mine[a] = body
         return found
 
