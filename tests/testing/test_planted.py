@@ -30,6 +30,6 @@ def test_a_run_that_fails_explains_itself() -> None:
     run = simulate(0, planted=planted(), **planted.fixed)
     story = run.explain()
     assert run.broken[0] in story
-    assert "simulate(0, kind='link')" in story
+    assert "replay(0, kind='link')" in story
     assert "CLAIMED" in story
     assert simulate(0, planted=planted(), **planted.fixed).digest == run.digest

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dibs.testing._backend_machine import BackendMachine
     from dibs.testing._backend_suite import BackendSuite
-    from dibs.testing._simulator import Run, simulate
+    from dibs.testing._simulator import Run, replay
 
-__all__ = ["BackendMachine", "BackendSuite", "Run", "simulate"]
+__all__ = ["BackendMachine", "BackendSuite", "Run", "replay"]
 
 _LAZY = {
     "BackendMachine": "_backend_machine",
     "BackendSuite": "_backend_suite",
     "Run": "_simulator",
-    "simulate": "_simulator",
+    "replay": "_simulator",
 }
 
 

@@ -28,14 +28,16 @@ from dibs.study._view import View, view_of
 
 from . import invariants
 from ._simulator_machine import Host, SimMachine
+from ._simulator_others import hand, judge, reader, steerer
 from ._simulator_plan import Plan, WorkerPlan, draw
 from ._simulator_reading import reading_of
-from ._simulator_roles import NAME, Watched, create_study, hand, persist, reader, steerer, worker
 from ._simulator_store import Faults, Truth, Wire, Write
+from ._simulator_watch import NAME, Watched, create_study, persist
+from ._simulator_worker import worker
 from ._simulator_world import GreenletExit, Process, SimLock, World
 from .invariants import Event, Reading
 
-__all__ = ["Run", "simulate"]
+__all__ = ["Run", "replay", "simulate"]
 
 LIMIT = 60_000  # steps; a run that needs more hangs
 BEHIND_S = 150.0  # how long a view may be behind: an old listing, then trust in its stamp
@@ -65,6 +67,7 @@ class Actor:
         self.view.lock = cast(Any, SimLock(self.world))
         self.view.rolls.threshold = plan.roll
         self.ended = self.killed = False
+        self.holds: Attempt | None = None  # the last attempt it claimed
         self.process.on_death = self._die
 
     def wire(self, faults: Faults) -> Wire:
@@ -238,6 +241,10 @@ class Stage:
             if actor.rng.random() < plan.reborn:
                 self._born += 1
                 self._start(plan, f"worker{at}r{self._born}", actor.rng.random() * 10)
+            lost = actor.holds
+            if lost is not None and not lost.closed and actor.rng.random() < self.plan.verdict:
+                parent = self.actor(f"parent{len(self.actors)}", plan.host, "steerer", mortal=False)
+                parent.start(lambda actor: judge(actor, plan, lost.n, lost.attempt), actor.rng.random())
 
     def busy(self, but: Actor) -> bool:
         """Whether anybody but this one may still change the study."""
@@ -308,7 +315,7 @@ class Run:
     def replay(self) -> str:
         """The call that gives this run again."""
         fixed = "".join(f", {name}={value!r}" for name, value in self.fixed.items())
-        return f"dibs.testing.simulate({self.seed}{fixed})"
+        return f"dibs.testing.replay({self.seed}{fixed})"
 
     def explain(self, last: int = 60) -> str:
         """The plan, what is broken, what was written to the names involved, the last that happened, and the replay."""
@@ -355,6 +362,9 @@ def simulate(seed: int, *, planted: AbstractContextManager[object] | None = None
         stage.held()
     broken = invariants.broken(stage.events, final)
     return Run(seed, plan, fixed, stage.events, final, broken, stage.world.steps, stage.world.now, stage.trace)
+
+
+replay = simulate  # the public name: ``dibs.testing.simulate`` is the module that runs many
 
 
 @contextmanager

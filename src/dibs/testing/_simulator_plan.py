@@ -66,6 +66,7 @@ class Plan:
     readers: int = 1
     stay_stopped: bool = False
     by_hand: int = 0  # records that somebody removes or damages
+    verdict: float = 0.0  # chance that a killed worker's parent closes what it held
     reboot: float = 0.0  # chance that a host goes down once
     grace: float = 0.0  # per trial: a signal, and the beat thread records the end while the objective goes on
 
@@ -113,6 +114,7 @@ def draw(seed: int, **fixed: Any) -> Plan:
         readers=rng.choice((0, 1, 1, 2)),
         stay_stopped=rng.random() < 0.08,
         by_hand=rng.choice((0, 0, 0, 0, 0, 0, 0, 0, 0, 3)),
+        verdict=rng.choice((0.0, 0.5)),
         reboot=rng.choice((0.0, 0.0, 1.0)),
         grace=rng.choice((0.0, 0.0, 0.15)),
     )

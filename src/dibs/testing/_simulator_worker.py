@@ -1,106 +1,32 @@
-"""Who takes part in a simulated study: workers of both APIs, people who steer, readers, and a hand in the store.
-
-They call the real code and nothing else; what they are told goes into the run's events.
-"""
+"""Simulated workers of both APIs and their objectives. They call the real code and nothing else."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from pathlib import Path
-from random import Random
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
 import dibs
-from dibs.errors import NoResult, NotFound, NotOwner, StoreError, UnsureError, UsageError
-from dibs.record import CLOSED
-from dibs.space import Choice, Float, Int, Space
-from dibs.store import Held, Settler, Store
+from dibs.errors import NotOwner, StoreError, UsageError
 from dibs.study import Study, Trial, report, take
 from dibs.study._attempt import Attempt
 from dibs.study._claimer import Claimer, Idle
 from dibs.study._loop import close_left_open, failed_before
 from dibs.study._session import Session
 
-from ._simulator_plan import Plan, WorkerPlan
-from ._simulator_reading import standing
-from ._simulator_world import SimLock
-from .invariants import Reading
+from ._simulator_plan import WorkerPlan
+from ._simulator_watch import NAME, SPACE, adopt, create_study, persist
 
 if TYPE_CHECKING:
     from ._simulator import Actor
 
-__all__ = ["NAME", "SPACE", "Watched", "create_study", "hand", "reader", "steerer", "worker"]
-
-T = TypeVar("T")
-NAME = "sim"
-SPACE = Space(
-    x=Float(1e-3, 1.0, log=True),
-    k=Int(1, 5),
-    c=Choice(None, True, 1, 1.0, "1", (1, 2.0)),
-    y=Float(0.0, 1.0, when={"k": [1, 2]}),
-)
-
+__all__ = ["worker"]
 
 CHECKPOINTS = sorted(Path(dibs.__file__).parent.rglob("__init__.py"))  # any files; each is saved once by an attempt
 
 
 class Planned(Exception):
     """An objective that fails because the plan says so."""
-
-
-class Watched(Settler):
-    """The real settler, which also tells the oracle what each caller was told."""
-
-    actor: Actor
-
-    def claim(self, key: str, body: dict[str, Any], *, durable: bool = False) -> Held | None:
-        tell = self.actor.tell
-        if self._asks_anew(body):
-            tell("blind", key=key)
-        try:
-            held = super().claim(key, body, durable=durable)
-        except UnsureError:
-            tell("unsure", key=key, nonce=self.actor.machine.last_nonce)
-            raise
-        if held is None:
-            tell("refused", key=key, nonce=self.actor.machine.last_nonce)
-        else:
-            tell("claimed", key=key, nonce=held.nonce)
-            if body.get("state") in CLOSED:
-                tell("closed", key=key, nonce=held.nonce, state=body["state"])
-        return held
-
-    def _asks_anew(self, body: dict[str, Any]) -> bool:
-        """Whether this is a later attempt of a trial of which this process could read no earlier one."""
-        if not body.get("attempt"):
-            return False
-        return all(seen.record is None for seen in self.actor.view.attempts.get(body["n"], {}).values())
-
-
-def adopt(actor: Actor, attempt: Attempt) -> Attempt:
-    """Give an attempt locks that tasks respect, and listen to what its owner is told."""
-    attempt.lock = cast(Any, SimLock(actor.world))
-    attempt._held.lock = SimLock(actor.world)
-    key, nonce = attempt._held.key, attempt.nonce
-    actor.tell("owns", key=key, nonce=nonce, point=attempt.point)
-
-    def close(state: str, **fields: Any) -> None:
-        try:
-            type(attempt).close(attempt, state, **fields)
-        except NotOwner as lost:
-            actor.tell("lost", key=key, nonce=nonce, note=type(lost).__name__)
-            raise
-        actor.tell("closed", key=key, nonce=nonce, state=attempt.state, score=fields.get("score"))
-
-    def keep(name: str, path: Path) -> str:
-        digest = type(attempt).keep(attempt, name, path)
-        actor.tell("saved", key=key, nonce=nonce, note=name, digest=digest)
-        return digest
-
-    cast(Any, attempt).close = close
-    cast(Any, attempt).keep = keep
-    return attempt
 
 
 class _Session(Session):
@@ -128,24 +54,6 @@ class _Session(Session):
                     if trial.closed:
                         self._due_at.pop(trial, None)
             self._actor.sleep(min([1.0, *(max(0.05, at - now) for at in self._due_at.values())]))
-
-
-def persist(actor: Actor, call: Callable[[], T], tries: int = 40) -> T:
-    """Call again after an error of the store, as a person or a supervisor would."""
-    for _ in range(tries):
-        try:
-            return call()
-        except StoreError:
-            actor.sleep(0.5 + actor.rng.random())
-    return call()
-
-
-def create_study(store: Store, plan: Plan, me: str) -> Study:
-    """Create the study or join it, as every worker does."""
-    return Study(store, NAME, SPACE, goal="min", seed=plan.seed, stale_s=plan.stale_s, sampler=plan.sampler, me=me)
-
-
-# ---- workers
 
 
 def worker(actor: Actor, plan: WorkerPlan) -> None:
@@ -183,7 +91,7 @@ def _loop(actor: Actor, plan: WorkerPlan, study: Study, claimer: Claimer, sessio
         if plan.survivor:
             if last and actor.may_end(got.why):
                 return got.why
-            if last and got == Idle("stopped"):
+            if got == Idle("stopped") and actor.stage.closed and not actor.plan.stay_stopped:
                 persist(actor, lambda: actor.resume(study))  # a stop that nobody was sure of has landed late
             actor.sleep((1.0 + 3 * actor.rng.random()) * (5 if actor.world.calm else 1))
             continue
@@ -328,71 +236,3 @@ def _train(actor: Actor, n: int, mine: Attempt) -> None:
         except StoreError:
             actor.sleep(rng.random() * plan.patience_s)
     return  # left running; others will find it quiet
-
-
-# ---- everybody else
-
-
-def steerer(actor: Actor) -> None:
-    """Somebody at a command line: wishes, stops, resumes, retries, rescues."""
-    rng = actor.rng
-    for _ in range(rng.randint(1, 6)):
-        actor.sleep(rng.random() * actor.plan.chaos_s / 4)
-        try:
-            study = Study(actor.store, NAME, me=actor.name)
-            _steer(actor, study, rng)
-        except (StoreError, NotFound, UsageError):
-            continue
-    actor.retire()
-
-
-def _steer(actor: Actor, study: Study, rng: Random) -> None:
-    verb = rng.choice(("wish", "wish", "wish", "stop", "resume", "retry", "rescue", "attach"))
-    if verb == "wish":
-        some = Random(rng.randrange(3))  # few points: the same wish comes twice
-        point = SPACE.draw(lambda name: some.random())
-        study.enqueue(point)
-        actor.wished(point)
-    elif verb == "stop":
-        study.stop()
-        actor.stopped()
-        actor.sleep(rng.random() * 10)
-        persist(actor, lambda: actor.resume(study))
-    elif verb == "resume":
-        actor.resume(study)
-    elif verb == "retry":
-        study.retry()
-    elif verb == "rescue":
-        study.rescue(stale_s=rng.choice((None, 1.0)))
-    else:
-        study.attach(SPACE.draw(lambda name: rng.random()), rng.random())
-
-
-def reader(actor: Actor) -> None:
-    """Somebody who looks now and then, with what was seen before."""
-    rng = actor.rng
-    while not actor.world.calm:
-        actor.sleep(rng.random() * 20)
-        try:
-            if rng.random() < 0.5:
-                since, view = len(actor.stage.events), actor.fresh_view()
-                view.refresh()
-                actor.tell("looked", reading=Reading(trials=standing(view)), since=since)
-            study = Study(actor.store, NAME)
-            study.results()
-            study.in_flight()
-            with contextlib.suppress(NoResult):
-                study.best()
-        except (StoreError, NotFound, UsageError):
-            continue
-    actor.retire()
-
-
-def hand(actor: Actor, key: str) -> None:
-    """Somebody removes or damages a record."""
-    actor.tell("wrote", key=key, by_hand=True, note="by hand")
-    if actor.rng.random() < 0.6:
-        actor.truth.remove(key, actor.name)
-    else:
-        actor.truth.author = (actor.name, "hand", "by hand", False)
-        actor.truth._put(key, actor.rng.choice((b"", b'{"v":1,"kind":"tri', b"\xff\x00")))
