@@ -17,6 +17,7 @@ __all__ = [
     "TrialResult",
     "abandoned_of",
     "best_of",
+    "best_trials",
     "counts_of",
     "finished_of",
     "goal_of",
@@ -79,11 +80,20 @@ def goal_of(view: View) -> str:
 
 def best_of(view: View, goal: str, k: int) -> list[TrialResult]:
     """The k best done trials, best first; ties by the lower index."""
+    return [result_of(trial) for trial in best_trials(view, goal, k)]
+
+
+def best_trials(view: View, goal: str, k: int) -> list[Folded]:
+    """The same as folds; costs the columns, and the trials that are not in them."""
     sign = 1.0 if goal == "min" else -1.0
     with view.lock:
         rows = [trial for n in view.table.ranked(sign, k) if (trial := view.trial(n)) is not None]
-        done = [result_of(trial) for trial in rows + view.specials() if trial.state == "done"]
-    return sorted((r for r in done if r.score is not None), key=lambda r: (sign * (r.score or 0.0), r.n))[:k]
+        done = [trial for trial in rows + view.specials() if trial.state == "done"]
+    return sorted((t for t in done if _score(t) is not None), key=lambda t: (sign * (_score(t) or 0.0), t.n))[:k]
+
+
+def _score(trial: Folded) -> float | None:
+    return trial.counts.record.score if trial.counts.record is not None else None
 
 
 def no_result(view: View) -> NoResult:

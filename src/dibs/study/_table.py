@@ -6,6 +6,7 @@ indexed by n, and the point, are kept; anything else (rescued, open, retried) li
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -134,6 +135,17 @@ class Table:
         self._who[n] = self._started[n] = None  # the point stays: a history may still share it
         self._rare.pop(n, None)
         self._count -= 1
+
+    def parts(self) -> dict[Who, tuple[int, int]]:
+        """Who closed rows: (all of them, those done)."""
+        all_of: Counter[Who] = Counter()
+        done: Counter[Who] = Counter()
+        states = self._state[: self._top].tolist()
+        for state, who in zip(states, self._who, strict=False):
+            if state:
+                all_of[who] += 1
+                done[who] += state == _DONE
+        return {who: (count, done[who]) for who, count in all_of.items()}
 
     def record(self, n: int, study: str) -> TrialRecord:
         """The row as a record (without nonce, blob and files: those are read again where they are needed)."""

@@ -90,8 +90,8 @@ class Source:
         """All that does not read, by key."""
         newer = {
             self.view.keys.attempt(seen.n, seen.attempt)
-            for seens in self.view.attempts.values()
-            for seen in seens.values()
+            for trial in self.view.specials()
+            for seen in self.view.seens(trial.n).values()
             if seen.newer
         }
         told = {**self.view.notes.problems, **self.view.problems}

@@ -9,6 +9,7 @@ from dibs.record import TrialRecord, Who
 from dibs.study._fold import Folded, Seen
 from dibs.study._quiet import counts as quiet_counts
 from dibs.study._quiet import is_quiet, patience_s
+from dibs.study._view import View
 
 from ._live import Live, live_of
 from ._models import Part, Row, Running, StudyStatus
@@ -23,11 +24,11 @@ _COUNTED = ("done", "pruned", "failed", "running", "interrupted", "again", "uncl
 def study_status(source: Source) -> StudyStatus:
     """The status of a study as seen now. Writes nothing; raises StoreError if the store does not answer."""
     view, defined = source.view, source.definition
-    trials = list(view.trials())
+    specials = view.specials()
     lives = {(seen.n, seen.attempt): live_of(source, seen.record) for seen in view.running() if seen.record}
     now = max([view.newest, *(live.modified for live in lives.values() if live is not None)])
-    records = [seen.record for seens in view.attempts.values() for seen in seens.values() if seen.record]
-    parts = tuple(_parts(records))
+    who = _who(view, [seen.record for trial in specials for seen in view.seens(trial.n).values() if seen.record])
+    parts = tuple(_parts(who))
     return StudyStatus(
         study=source.study,
         store=source.store.url,
@@ -38,14 +39,14 @@ def study_status(source: Source) -> StudyStatus:
         stale_s=source.stale_s,
         max_step=defined.max_step if defined else None,
         of=view.of,
-        counts=count(trials, view.of),
-        waiting=sum(trial.waiting for trial in trials),
+        counts=count(view, specials),
+        waiting=sum(trial.waiting for trial in specials),
         stopped=view.notes.stopped,
         best=best_or_none(source),
         running=tuple(_running(source, seen, lives.get((seen.n, seen.attempt)), now) for seen in view.running()),
         attached=len(view.given),
         machines=len({part.host for part in parts}),
-        processes=len({_process(record.who) for record in records}),
+        processes=len({_process(one) for one in who}),
         parts=parts,
         problems=source.problems(),
         newest_at=source.newest_at,
@@ -54,12 +55,12 @@ def study_status(source: Source) -> StudyStatus:
     )
 
 
-def count(trials: list[Folded], of: int) -> dict[str, int]:
+def count(view: View, specials: list[Folded]) -> dict[str, int]:
     """Trials by state, every state named; ``again`` are failures to be tried once more."""
-    found = dict.fromkeys(_COUNTED, 0)
-    for trial in trials:
+    found = {**dict.fromkeys(_COUNTED, 0), **view.table.counts()}
+    for trial in specials:
         found["again" if trial.state == "failed" and not trial.settled else trial.state] += 1
-    found["unclaimed"] = max(0, of - len(trials))
+    found["unclaimed"] = max(0, view.of - len(view))
     return found
 
 
@@ -103,16 +104,20 @@ def _process(who: Who) -> tuple[str, str, int, str]:
     return who.host, who.boot, who.pid, who.token
 
 
-def _parts(records: list[TrialRecord]) -> Iterator[Part]:
-    by_name: dict[tuple[str, str], list[TrialRecord]] = {}
+def _who(view: View, records: list[TrialRecord]) -> dict[Who, tuple[int, int, int]]:
+    """Who took part: attempts, done ones, running ones."""
+    found = {who: (count, done, 0) for who, (count, done) in view.table.parts().items()}
     for record in records:
-        by_name.setdefault((record.who.me, record.who.host), []).append(record)
+        count, done, running = found.get(record.who, (0, 0, 0))
+        found[record.who] = (count + 1, done + (record.state == "done"), running + (record.state == "running"))
+    return found
+
+
+def _parts(found: dict[Who, tuple[int, int, int]]) -> Iterator[Part]:
+    by_name: dict[tuple[str, str], list[Who]] = {}
+    for who in found:
+        by_name.setdefault((who.me, who.host), []).append(who)
     for (me, host), theirs in sorted(by_name.items()):
-        yield Part(
-            me=me,
-            host=host,
-            processes=len({_process(record.who) for record in theirs}),
-            attempts=len(theirs),
-            done=sum(record.state == "done" for record in theirs),
-            running=sum(record.state == "running" for record in theirs),
-        )
+        attempts, done, running = (sum(found[who][at] for who in theirs) for at in range(3))
+        processes = len({_process(who) for who in theirs})
+        yield Part(me=me, host=host, processes=processes, attempts=attempts, done=done, running=running)

@@ -28,7 +28,7 @@ def _line(source: Source) -> StudyLine:
         study=source.study,
         goal=source.goal,
         of=source.view.of,
-        counts=count(list(source.view.trials()), source.view.of),
+        counts=count(source.view, source.view.specials()),
         best=best.score if best else None,
         stopped=source.view.notes.stopped,
         problems=len(source.problems()),

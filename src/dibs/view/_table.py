@@ -7,6 +7,7 @@ from typing import Literal
 from dibs.errors import NoResult, UsageError
 from dibs.record import STATES
 from dibs.study._fold import Folded
+from dibs.study._results import best_trials, counts_of
 
 from ._models import Row
 from ._source import Source
@@ -46,17 +47,15 @@ def results_table(
 
 def best_rows(source: Source, k: int = 1) -> tuple[Row, ...]:
     """The k best done trials, best first, ties by the lower index. Raises NoResult with the counts, UsageError."""
-    if not any(trial.state == "done" for trial in source.view.trials()):
+    if not counts_of(source.view).get("done"):
         raise no_result(source)
-    done = [row for row in results_table(source, state="done", sort="score") if row.score is not None]
-    return tuple(done[:k])
+    _sign(source)
+    return tuple(row_of(trial) for trial in best_trials(source.view, source.goal or "min", k))
 
 
 def no_result(source: Source) -> NoResult:
     """The error that says how far the study is without a result."""
-    counted: dict[str, int] = {}
-    for trial in source.view.trials():
-        counted[trial.state] = counted.get(trial.state, 0) + 1
+    counted = counts_of(source.view)
     said = ", ".join(f"{counted[state]} {state}" for state in STATES if state in counted) or "no trials"
     return NoResult(f"study {source.study!r} has no done trial yet ({said})")
 
