@@ -5,7 +5,7 @@ what dibs says at the end), torment.jsonl (what was done to it) and journal/ (wh
 """
 
 # What it reads with is json and os, nothing else.
-# ruff: noqa: PTH110, PTH118, PTH123, PTH206, PTH208
+# ruff: noqa: PTH110, PTH112, PTH118, PTH123, PTH206, PTH208
 
 from __future__ import annotations
 
@@ -109,7 +109,8 @@ class Scene:
     def __init__(self, folder: str) -> None:
         with open(os.path.join(folder, "facts.json"), encoding="utf-8") as file:
             self.facts: Body = json.load(file)
-        self.raw = Raw(self.facts["store"], self.facts["study"])
+        store = self.facts["store"]  # gone if it lay on a file system of the torture's own: then there is a copy
+        self.raw = Raw(store if os.path.isdir(store) else os.path.join(folder, "store"), self.facts["study"])
         self.trials = self.raw.trials()
         self.torment = read_lines(os.path.join(folder, "torment.jsonl"))
         journals = os.path.join(folder, "journal")

@@ -239,7 +239,8 @@ def main(arguments: list[str]) -> int:
     logging.basicConfig(format="%(relativeCreated)d %(levelname)s %(message)s", level=logging.INFO)
     Path(orders.journals).mkdir(parents=True, exist_ok=True)
     journal = journal_of(orders.journals, orders.me)
-    journal.say("began", mode=orders.mode, of=orders.of, skew_s=orders.skew_s)
+    wall = WrongClock(SystemClock(), orders.skew_s).wall()
+    journal.say("began", mode=orders.mode, of=orders.of, wall=wall)
     try:
         MODES[orders.mode](orders, journal)
     except StoreError as wrong:
