@@ -23,7 +23,7 @@ def on_fuse(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_alone_on_a_local_folder(dibs: Call, tmp_path: Path) -> None:
     done = dibs("doctor", "s")
     assert done.stdout.startswith(f"folder   {tmp_path}/s, not a store yet\n")
-    assert "ok  hard links" in done.stdout
+    assert "ok    hard links" in done.stdout
     assert done.stdout.splitlines()[-1].startswith("verdict  ")
     assert done.stderr == ""
     assert list(tmp_path.iterdir()) == []

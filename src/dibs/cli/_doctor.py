@@ -83,7 +83,11 @@ def verb(
 def _say_checkup(seen: Checkup) -> None:
     what = f"a store that claims by {seen.claim}" if seen.used else "not a store yet"
     out(f"folder   {safe(seen.store)}, {what}")
-    table(("", "what", "found"), [(finding.how, finding.what, finding.said) for finding in seen.findings], indent=2)
+    table(
+        ("", "what", "found"),
+        [(finding.how.ljust(4), finding.what, finding.said) for finding in seen.findings],
+        indent=2,
+    )
 
 
 def _say_joined(joined: Joined) -> None:
