@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 
-from ._names import LIMIT_BYTES, escape, unescape
+from ._names import escape, unescape
 
 __all__ = ["BLOCK", "MARKER", "VERDICTS", "HostKeys", "StudyKeys", "blob_key", "name_key", "verdict_key"]
 
@@ -54,7 +54,7 @@ class HostKeys:
 
     def _base(self, thing: str) -> str:
         base = f"{self.kind}/{self.place}/{thing}/"
-        if len(escape(f"{base}{10**12}")) > LIMIT_BYTES:  # the generation has to stay readable in the name
+        if unescape(escape(f"{base}{10**12}")) is None:  # too long, and the generation has to stay readable
             base = f"{self.kind}/{hashlib.sha256(base.encode()).hexdigest()[:16]}/"
         return base
 
