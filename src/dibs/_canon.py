@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import struct
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -17,6 +18,9 @@ from typing import Any
 __all__ = ["chance", "chance_by_name", "digest", "dumps", "from_json", "plain", "to_json"]
 
 _DEEPEST = 16  # tuples in tuples; a hostile record must not reach Python's own limit later, in somebody's repr
+_SCALE = 2.0**-53
+_shake = hashlib.shake_256
+_word = struct.Struct(">Q").unpack
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
@@ -97,6 +101,11 @@ def _texts(key: tuple[Any, ...]) -> str:
     return ",".join([str(part) if type(part) is int else _text(part) for part in key])
 
 
+@lru_cache(maxsize=4096)
+def _tail(name: str) -> bytes:
+    return f"{_quoted(name)}]".encode()
+
+
 def chance(words: int, *key: Any) -> list[float]:
     """``words`` numbers in [0, 1), a pure function of ``key`` (version, seed, n, purpose).
 
@@ -108,10 +117,10 @@ def chance(words: int, *key: Any) -> list[float]:
 
 def chance_by_name(*key: Any) -> Callable[[str], float]:
     """``name -> chance(1, *key, name)[0]``, with what the names have in common put into words once."""
-    head = f"[{_texts(key)},"
+    head = f"[{_texts(key)},".encode()
 
     def draw(name: str) -> float:
-        word = hashlib.shake_256(f"{head}{_quoted(name)}]".encode()).digest(8)
-        return (int.from_bytes(word, "big") >> 11) * 2.0**-53
+        word: int = _word(_shake(head + _tail(name)).digest(8))[0]
+        return (word >> 11) * _SCALE
 
     return draw
