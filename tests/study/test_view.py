@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
+from threading import Event, Thread
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from dibs.search import History
 from dibs.study import report, take
 from dibs.study._attempt import Attempt
 from dibs.study._names import Hint
+from dibs.study._results import counts_of
 from dibs.study._table import Table
 from dibs.study._view import View
 
@@ -96,6 +99,31 @@ def test_a_lost_claim_says_that_others_are_at_work() -> None:
     assert isinstance(mine.step(), Attempt)  # after losing the first of them
     ours.view.refresh()
     assert [attempt.n for attempt in lost if isinstance(attempt, Attempt) and attempt.n not in ours.view.names] == []
+
+
+@pytest.mark.parametrize("busy", [False, True], ids=["taken over at once", "while a refresh is on its way"])
+def test_ones_own_trial_that_nobody_asked_about_is_known_by_its_end(busy: bool) -> None:
+    study = study_on(MemoryBackend())
+    claimer = study.claimer(10)
+    attempts = [attempt for _ in range(3) if isinstance(attempt := claimer.step(), Attempt)]
+    with ExitStack() as stack:
+        if busy:
+            free, held = Event(), Event()
+
+            def refresh() -> None:
+                with study.view.lock:
+                    held.set()
+                    free.wait()
+
+            thread = Thread(target=refresh)
+            thread.start()
+            held.wait()
+            stack.callback(thread.join)
+            stack.callback(free.set)
+        attempts[2].close("done", score=2.0)
+    assert counts_of(study.view) == {"done": 1, "running": 2}
+    assert set(study.view.rolls.unrolled) == {(2, 0)}
+    assert [result.state for result in study.results()] == ["running", "running", "done"]
 
 
 def test_a_record_removed_by_hand_frees_its_index() -> None:

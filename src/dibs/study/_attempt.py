@@ -97,6 +97,7 @@ class Attempt:
         self.seed: int = body["seed"]
         self.of: int = body["of"]
         self.goal: str | None = body["goal"]
+        self.wish: str | None = body["wish"]
         self.point = dict(point)
         self.nonce = held.nonce
         self.beat_s: float = body["beat_s"]
@@ -106,6 +107,7 @@ class Attempt:
         self.lock = RLock()
         self._started = self._last_live = store.machine.clock.monotonic()
         self._has_live = False
+        self._in_vain = False
         self.lost = False  # what is under the name is not (or not surely) what this object holds
         self.watcher: Watcher | None = None
 
@@ -133,7 +135,7 @@ class Attempt:
         return TrialRecord(
             v=FORMAT, kind="trial", study=self.keys.name, n=self.n, attempt=self.attempt, state=body["state"],
             nonce=self.nonce, point=self.point, goal=body["goal"], of=self.of, seed=self.seed, score=body.get("score"),
-            step=body.get("step"), reason=body.get("reason"), again=body.get("again", False), wish=body["wish"],
+            step=body.get("step"), reason=body.get("reason"), again=body.get("again", False), wish=self.wish,
             contract=body["contract"], blob=body.get("blob"), files=self.files, beat_s=self.beat_s,
             took_s=body.get("took_s"), started_at=body["started_at"], who=Who(**body["who"]),
         )  # fmt: skip
@@ -282,16 +284,19 @@ class Attempt:
     def _insist(self, write: Callable[[], Any]) -> Any:
         """A full disk or an outage is not the objective's fault: try for a while, then say so."""
         clock = self.store.machine.clock
-        deadline = clock.monotonic() + self.store.settler.patience_s
+        deadline = clock.monotonic() + (0.0 if self._in_vain else self.store.settler.patience_s)
         pause_s = 0.05
         told = False
         while True:
             try:
-                return write()
+                answer = write()
+                self._in_vain = False
+                return answer
             except (UnsureError, RecordError):
                 raise  # pursued already, or damage, which stays
             except StoreError as wrong:
-                if clock.monotonic() > deadline:
+                if clock.monotonic() >= deadline:
+                    self._in_vain = True  # whoever tries to leave in order tries once, and does not wait again
                     raise
                 if not told:
                     log.warning("trial %d: %s; trying again", self.n, wrong)

@@ -28,7 +28,7 @@ class Known:
     def __init__(self, study: str, names: Names, notes: Notes) -> None:
         self.study, self.names, self.notes = study, names, notes
         self.lock = RLock()
-        self.table = Table()
+        self._table = Table()
         self.carried: dict[str, int] = {}  # wish -> the trial that carries it
         self.of = 0  # the study's N: the largest any record asked for
         self._special: dict[int, dict[int, Seen]] = {}  # every trial that is not a plain row of the table
@@ -37,21 +37,29 @@ class Known:
         self._folds: dict[int, Folded] = {}
 
     @property
+    def table(self) -> Table:
+        """The trials that were settled by their attempt 0, as columns."""
+        with self.lock:
+            self._catch_up()
+            return self._table
+
+    @property
     def attempts(self) -> Mapping[int, Mapping[int, Seen]]:
         """Every known trial's attempts, made up when asked for."""
         return _Attempts(self)
 
     def __len__(self) -> int:
-        return len(self.table) + len(self._special)
+        return len(self._table) + len(self._special)
 
     def seens(self, n: int) -> dict[int, Seen]:
         """The known attempts of one trial; empty if nobody is known to have claimed it."""
         with self.lock:
+            self._catch_up()
             found = self._special.get(n)
             if found is not None:
                 return found
-            if n in self.table:
-                return {0: Seen(n, 0, self.table.record(n, self.study), 0.0)}
+            if n in self._table:
+                return {0: Seen(n, 0, self._table.record(n, self.study), 0.0)}
             return {}
 
     def trial(self, n: int) -> Folded | None:
@@ -103,17 +111,19 @@ class Known:
 
     def indexes(self) -> list[int]:
         """Every known trial's index, sorted."""
-        return sorted([*self.table, *self._special])
+        with self.lock:
+            self._catch_up()
+            return sorted([*self._table, *self._special])
 
     # how it comes to be known
 
     def _knows(self, n: int, attempt: int) -> bool:
         known = self._special.get(n)
-        return attempt in known if known is not None else attempt == 0 and n in self.table
+        return attempt in known if known is not None else attempt == 0 and n in self._table
 
     def _knows_closed(self, n: int, attempt: int) -> bool:
         known = self._special.get(n, {}).get(attempt)
-        return known.closed if known is not None else attempt == 0 and n in self.table
+        return known.closed if known is not None else attempt == 0 and n in self._table
 
     def _put(self, seen: Seen) -> None:
         n, attempt, record = seen.n, seen.attempt, seen.record
@@ -126,11 +136,11 @@ class Known:
         known = self._special.get(n)
         if seen.closed:
             self._open.pop((n, attempt), None)
-            if record is not None and is_plain(record) and self._alone(n) and self.table.fits(n):
+            if record is not None and is_plain(record) and self._alone(n) and self._table.fits(n):
                 if known is not None:
                     del self._special[n]
-                if n not in self.table:
-                    self.table.add(record)
+                if n not in self._table:
+                    self._table.add(record)
                 self._changed(n)
                 self._settle(n // BLOCK)
                 return
@@ -154,10 +164,10 @@ class Known:
 
     def _promoted(self, n: int) -> dict[int, Seen]:
         """The attempts of a trial that stops being a plain row."""
-        if n not in self.table:
+        if n not in self._table:
             return {}
-        seens = {0: Seen(n, 0, self.table.record(n, self.study), 0.0)}
-        self.table.drop(n)
+        seens = {0: Seen(n, 0, self._table.record(n, self.study), 0.0)}
+        self._table.drop(n)
         return seens
 
     def _changed(self, n: int) -> None:
@@ -170,12 +180,12 @@ class Known:
         (self._unsettled.discard if folded.settled else self._unsettled.add)(n)
 
     def _catch_up(self) -> None:
-        """Release notes count from when they were seen, whoever refreshed them."""
+        """Whatever was put off until somebody asks. Release notes count from when they were seen, whoever refreshed them."""
         for n in self.notes.take_changed():
             self._released(n)
 
     def _released(self, n: int) -> None:
-        if n in self.table:
+        if n in self._table:
             self._special[n] = self._promoted(n)
         if n in self._special:
             self._changed(n)
@@ -192,10 +202,10 @@ class Known:
             elif not self._knows_closed(n, record.attempt):
                 self._put(Seen(n, record.attempt, whole(record, self.study), 0.0))
         top = max(plain, default=0)
-        if plain and not self.table.fits(top):
-            for n in [n for n in plain if not self.table.fits(n)]:
+        if plain and not self._table.fits(top):
+            for n in [n for n in plain if not self._table.fits(n)]:
                 self._put(Seen(n, 0, whole(plain.pop(n), self.study), 0.0))
-        fresh = self.table.add_many(list(plain.values()))
+        fresh = self._table.add_many(list(plain.values()))
         self.names.add_many(fresh)
         self.of = max([self.of, *[record.of for record in fresh]])
         for record in fresh:

@@ -40,6 +40,7 @@ class View(Known):
         self.given = Given(store, self.keys, self.problems)
         self.rolls = Rolls(store, self.keys, self.problems)
         self._mine: dict[tuple[int, int], Attempt] = {}  # open ones that this process writes
+        self._news: list[Attempt] = []  # those of them that nobody has asked about since they were claimed
         self._turn = 0
 
     def refresh(self, *, beats: bool = False) -> None:
@@ -56,6 +57,7 @@ class View(Known):
                 raise
 
     def _refresh(self, now: float, beats: bool) -> None:
+        self._catch_up()
         if not self.rolls.began:
             self._read_rolls()
         new = []
@@ -77,7 +79,8 @@ class View(Known):
     def look(self, n: int, attempt: int) -> Seen | None:
         """Read one attempt now, whatever is known of it; None if it does not exist."""
         with self.lock:
-            if n not in self.table or attempt:
+            self._catch_up()
+            if n not in self._table or attempt:
                 if attempt == 0 and n not in self.names:
                     self.names.crowded(n)
                 self._read(n, attempt)
@@ -88,7 +91,12 @@ class View(Known):
         with self.lock:
             attempt.watcher = self
             self._mine[attempt.n, attempt.attempt] = attempt
-            self._put(Seen(attempt.n, attempt.attempt, attempt.record(), self.newest))
+            if attempt.attempt or attempt.wish:
+                self._put(Seen(attempt.n, attempt.attempt, attempt.record(), self.newest))
+            else:
+                self._news.append(attempt)
+                self.names.add(attempt.n)
+                self.of = max(self.of, attempt.of)
             if attempt.attempt == 0:
                 self.names.moved_by_us(attempt.n)
 
@@ -97,6 +105,8 @@ class View(Known):
         if not self.lock.acquire(blocking=False):
             return
         try:
+            if attempt in self._news:  # nobody has seen it run, so nobody need forget that
+                self._news.remove(attempt)
             self._take_mine(attempt)
             if attempt.attempt == 0:
                 self.names.moved_by_us(attempt.n)
@@ -131,6 +141,18 @@ class View(Known):
         if there is None or record is None or (record.n, record.attempt) != (seen.n, seen.attempt) or not record.closed:
             return seen
         return seen._replace(record=record, modified=there.modified, version=there.version)
+
+    def __len__(self) -> int:
+        return super().__len__() + len(self._news)
+
+    def _catch_up(self) -> None:
+        while self._news:
+            mine = self._news.pop()
+            if mine.closed and not mine.lost and mine.ours:  # and the close found a refresh on its way
+                self._take_mine(mine)
+            else:
+                self._put(Seen(mine.n, mine.attempt, mine.record(), self.newest))
+        super()._catch_up()
 
     # reading
 
@@ -217,7 +239,7 @@ class View(Known):
         self.newest = max(self.newest, modified)
         if record is not None and record.closed and not self._knows_closed(n, attempt):
             self.rolls.note((n, attempt), data)
-        self._put(Seen(n, attempt, record, modified, version, newer))
+        self._put(Seen(n, attempt, record, modified, version, newer, record is None and not data))
 
     def _forget(self, n: int, attempt: int) -> None:
         """A record that is gone: removed by hand, or lost in a power cut. Its index is free again."""
