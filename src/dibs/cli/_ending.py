@@ -39,7 +39,7 @@ def say_end(study: Study, summary: RunSummary, words: list[str]) -> None:
     else:
         out("no result yet")
     out()
-    out(f"trials   {counted(status.counts)}; {summary.ran} in this run")
+    out(f"trials   {counted(status)}; {summary.ran} in this run")
     out(f"seen     {plural(status.machines, 'machine')}, {plural(status.processes, 'process', 'es')}")
     out(f"store    {safe(status.store)}, study {safe(status.study)}")
     for problem in status.problems:

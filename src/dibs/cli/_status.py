@@ -54,10 +54,21 @@ def verb(store: str | None, study: str | None, as_json: bool) -> int:
     return 0
 
 
-def counted(counts: dict[str, int]) -> str:
-    """``41 done, 1 failed, 4 running``: the states anybody is in."""
+def counted(status: StudyStatus) -> str:
+    """``41 done, 3 failed (1 over a limit), 4 running (1 quiet)``: the states anybody is in, and why."""
     names = {"again": "to be tried again", "unclaimed": "not begun"}
-    return ", ".join(f"{k} {names.get(state, state)}" for state, k in counts.items() if k) or "no trials"
+    why = {
+        "failed": {"over a limit": status.failed_by["limit"], "poison": status.failed_by["poison"]},
+        "running": {
+            "quiet": sum(run.quiet and not run.gone for run in status.running),
+            "process gone": sum(run.gone for run in status.running),
+        },
+    }
+    said = []
+    for state, k in status.counts.items():
+        parts = ", ".join(f"{part} {name}" for name, part in why.get(state, {}).items() if part)
+        said += [f"{k} {names.get(state, state)}" + (f" ({parts})" if parts else "")] if k else []
+    return ", ".join(said) or "no trials"
 
 
 def _say_store(status: StoreStatus) -> None:
@@ -90,7 +101,7 @@ def _say_study(status: StudyStatus) -> None:
     out(f"  goal      {status.goal or 'not known'}{sampler}{seed}")
     for at, (name, param) in enumerate(status.space.params.items() if status.space else ()):
         out(f"  {'' if at else 'space':8}  {safe(name)} = {safe(repr(param))}")
-    out(f"  trials    {status.of}: {counted(status.counts)}")
+    out(f"  trials    {status.of}: {counted(status)}")
     if status.attached:
         out(f"  attached  {status.attached} results from elsewhere")
     if status.best:

@@ -16,7 +16,7 @@ from ._text import csv_text, json_text, out, table
 
 __all__ = ["verb"]
 
-_FIXED = ("n", "attempt", "state", "score", "took_s", "me", "host", "started_at", "reason")
+_FIXED = ("n", "attempt", "state", "score", "took_s", "me", "host", "started_at", "reason", "cause")
 
 
 @command("trials")
@@ -70,9 +70,10 @@ def verb(
 
 
 def _state(row: Row) -> str:
-    if row.state == "failed" and not row.settled:
-        return "failed, again"
-    return row.state if row.readable else "unreadable"
+    if not row.readable:
+        return "unreadable"
+    said = {"limit": "over limit", "poison": "poison", "quiet": "quiet"}.get(row.cause or "", row.state)
+    return f"{said}, again" if row.state == "failed" and not row.settled else said
 
 
 def _what(row: Row) -> str:

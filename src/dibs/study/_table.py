@@ -164,6 +164,11 @@ class Table:
         found = np.bincount(self._state[: self._top], minlength=len(STATES) + 1)
         return {state: int(found[code]) for state, code in _CODE.items() if found[code]}
 
+    def failures(self) -> Iterator[str | None]:
+        """The reasons of the failed rows."""
+        failed = np.flatnonzero(self._state[: self._top] == _CODE["failed"]).tolist()
+        return (self._rare.get(n, {}).get("reason") for n in failed)
+
     def history(self, *, done_only: bool) -> History:
         """The rows as a history, by index: columns are copied, points shared."""
         state = self._state[: self._top]

@@ -41,6 +41,7 @@ class Row(Plain):
     """One trial by the fold. ``waiting``: not settled, and anybody may take its next attempt.
 
     ``state`` "failed" with ``settled`` False is a failure with a retry left (or released by ``retry``).
+    ``cause``: of a failure "objective", "limit" or "poison", of a running trial "quiet" if it is; else None.
     """
 
     n: int
@@ -56,6 +57,7 @@ class Row(Plain):
     reason: str | None
     started_at: str | None
     readable: bool = True
+    cause: str | None = None
     point: dict[str, Any] = field(default_factory=dict, metadata=POINT)
 
 
@@ -102,7 +104,8 @@ class StudyStatus(Plain):
     """Everything about a study at a glance.
 
     ``counts``: trials by state, adding up to the larger of ``of`` and the number of trials: done, pruned, failed (for
-    good), running, interrupted, again (failed, to be tried once more), unclaimed. ``waiting``: how many of them anybody
+    good), running, interrupted, again (failed, to be tried once more), unclaimed. ``failed_by``: those failed for good by
+    cause, objective, limit (over one) and poison. ``waiting``: how many of them anybody
     may take up now. ``queued``: wishes no trial carries yet. ``newest_at``: the newest stamp seen, by the store's
     clock; ``still_s``: how long ago that is by this machine's clock, which decides nothing.
     """
@@ -117,6 +120,7 @@ class StudyStatus(Plain):
     max_step: int | None
     of: int
     counts: dict[str, int]
+    failed_by: dict[str, int]
     waiting: int
     stopped: bool
     best: Row | None

@@ -13,6 +13,9 @@ from dibs.errors import DibsError, NewerFormat, NotFound, RecordError, UsageErro
 from dibs.store import Store
 from dibs.study import Study
 from dibs.study._definition import DEFAULT_STALE_S, Definition, read_definition
+from dibs.study._fold import Seen
+from dibs.study._quiet import counts as quiet_counts
+from dibs.study._quiet import is_quiet
 from dibs.study._results import goal_of
 from dibs.study._view import View, view_of
 
@@ -85,6 +88,11 @@ class Source:
     def still_s(self) -> float | None:
         """How long ago that is by this machine's clock: for people, it decides nothing."""
         return max(0.0, self.store.machine.clock.wall() - self.view.newest) if self.view.newest else None
+
+    def quiet(self, seen: Seen, now: float) -> bool:
+        """Whether a running attempt has had no beat for its patience; ``now`` by the store's clock, or less."""
+        before, _ = quiet_counts(list(self.view.attempts[seen.n].values()), self.view.released(seen.n))
+        return is_quiet(seen, now, before, self.stale_s)
 
     def problems(self) -> tuple[Problem, ...]:
         """All that does not read, by key."""

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dibs.errors import NoResult, UsageError
 from dibs.record import TrialRecord, Who
 from dibs.study._fold import Folded, Seen
-from dibs.study._quiet import counts as quiet_counts
-from dibs.study._quiet import is_quiet, patience_s
+from dibs.study._quiet import patience_s
 from dibs.study._view import View
 
+from ._causes import CAUSES, cause_of
 from ._live import Live, live_of
 from ._models import Part, Row, Running, StudyStatus
 from ._source import Source
@@ -40,6 +40,7 @@ def study_status(source: Source) -> StudyStatus:
         max_step=defined.max_step if defined else None,
         of=view.of,
         counts=count(view, specials),
+        failed_by=failed_by(view, specials),
         waiting=sum(trial.waiting for trial in specials),
         stopped=view.notes.stopped,
         best=best_or_none(source),
@@ -64,6 +65,14 @@ def count(view: View, specials: list[Folded]) -> dict[str, int]:
     return found
 
 
+def failed_by(view: View, specials: list[Folded]) -> dict[str, int]:
+    """Trials failed for good by cause, every cause named."""
+    settled = [trial.counts.record for trial in specials if trial.settled and trial.state == "failed"]
+    reasons = [*view.table.failures(), *(record.reason for record in settled if record is not None)]
+    causes = [cause_of("failed", reason) for reason in reasons]
+    return {cause: causes.count(cause) for cause in CAUSES}
+
+
 def best_or_none(source: Source) -> Row | None:
     """The best trial, None if nothing is done or no goal is known."""
     try:
@@ -75,8 +84,7 @@ def best_or_none(source: Source) -> Row | None:
 def _running(source: Source, seen: Seen, live: Live | None, now: float) -> Running:
     view, record = source.view, seen.record
     who = record.who if record else Who()
-    quiet_before, _ = quiet_counts(list(view.attempts[seen.n].values()), view.released(seen.n))
-    quiet = is_quiet(seen, now, quiet_before, source.stale_s)
+    quiet = source.quiet(seen, now)
     step, score = live.curve[-1] if live and live.curve else (None, None)
     report_age_s = max(0.0, now - live.modified) if live else None
     patience = patience_s(seen, 0, source.stale_s)

@@ -9,23 +9,26 @@ from dibs.record import STATES
 from dibs.study._fold import Folded
 from dibs.study._results import best_trials, counts_of
 
+from ._causes import cause_of
 from ._models import Row
 from ._source import Source
 
 __all__ = ["STATES", "best_rows", "no_result", "results_table", "row_of"]
 
 
-def row_of(trial: Folded) -> Row:
+def row_of(trial: Folded, quiet: bool = False) -> Row:
     """A trial as a row; one whose record does not read is running, without a point."""
+    cause = "quiet" if quiet else None
     seen, record = trial.counts, trial.counts.record
     if record is None:
         return Row(
             trial.n, seen.attempt, "running", False, trial.waiting, None, None, None, "", "",
-            "the record does not read", None, readable=False,
+            "the record does not read", None, readable=False, cause=cause,
         )  # fmt: skip
     return Row(
         trial.n, seen.attempt, record.state, trial.settled, trial.waiting, record.score, record.step, record.took_s,
-        record.who.me, record.who.host, record.reason, record.started_at, point=dict(record.point),
+        record.who.me, record.who.host, record.reason, record.started_at,
+        cause=cause_of(record.state, record.reason) or cause, point=dict(record.point),
     )  # fmt: skip
 
 
@@ -38,7 +41,9 @@ def results_table(
     """
     if state is not None and state not in STATES:
         raise UsageError(f"state {state!r} is none of {', '.join(STATES)}")
-    rows = [row for trial in source.view.trials() if (row := row_of(trial)) and state in (None, row.state)]
+    view = source.view
+    quiet = {seen.n for seen in view.running() if source.quiet(seen, view.newest)}
+    rows = [row for trial in view.trials() if (row := row_of(trial, trial.n in quiet)) and state in (None, row.state)]
     if sort == "score":
         sign = _sign(source)
         rows.sort(key=lambda row: (row.score is None, sign * (row.score or 0.0), row.n))
