@@ -136,7 +136,7 @@ OTHER_LR = Space(
         ({"sampler": Sobol()}, "sampler", "random", "sobol"),
         ({"sampler": Random(seed=8)}, "seed", "7", "8"),
         ({"space": OTHER_LR}, "space (lr)", "1e-05", "0.0001"),
-        ({"space": Space(lr=Float(1e-5, 1e-1, log=True))}, "space (momentum)", "0.99", "None"),
+        ({"space": Space(lr=Float(1e-5, 1e-1, log=True))}, "space (momentum)", "0.99", "yours has none"),
         ({"space": {"lr": Float(1e-5, 1e-1), "opt": 3}}, "space (lr)", "'log': True", "say {'float': [1e-05, 0.1]}"),
     ],
 )

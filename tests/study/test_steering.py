@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.parts import FakeMachine, at_once, body_at, store_over
 
-from dibs import Choice, Float, Int, Space, SpaceError, Store, Study, UsageError
+from dibs import Choice, Float, Int, NotFound, Space, SpaceError, Store, Study, UsageError
 from dibs._canon import digest
 from dibs.backend import WrapperBackend
 from dibs.study import report, take
@@ -251,7 +251,8 @@ def test_retry_of_one_trial(store: Store) -> None:
     run(worker(store), 4, {1: "failed", 3: "failed"})
     study = worker(store)
     assert study.retry(2) == []
-    assert study.retry(99) == []
+    with pytest.raises(NotFound, match="no trial 99"):
+        study.retry(99)
     assert study.retry(3) == [3]
     assert [(n, attempt) for n, attempt, _ in run(study, 4)] == [(3, 1)]
 

@@ -13,14 +13,14 @@ import click
 from dibs.errors import DibsError, StoreError, UsageError
 from dibs.search import Goal
 from dibs.store import Store
-from dibs.study import Study
+from dibs.study import Limits, Study
 from dibs.study._events import Closed, Event, OnEvent, Said
 from dibs.study._progress import Progress
 
 from ._ending import said_json, say_end, say_stopped
 from ._file import SearchFile, load, own_traceback
 from ._guard import log_to, set_level
-from ._options import DURATION, SPAN, as_json, command, me_option, needed, store_option, study_option, verbose
+from ._options import DURATION, SIZE, SPAN, as_json, command, me_option, needed, store_option, study_option, verbose
 from ._text import escaped, json_text, out
 
 __all__ = ["verb"]
@@ -40,6 +40,12 @@ __all__ = ["verb"]
     "--seed", type=click.IntRange(min=0), metavar="S", help="Makes the points the same again.  [default: drawn once]"
 )
 @click.option("--time", type=SPAN, help="No new trials after so long, such as 2h.")
+@click.option("--time-limit", type=SPAN, help="A trial that takes longer is failed.")
+@click.option("--memory", type=SIZE, help="A trial whose processes hold more is failed; such as 4G.")
+@click.option("--cpus", type=click.IntRange(min=1), metavar="K", help="Cores for each worker.  [default: its share]")
+@click.option("--gpus", type=click.IntRange(min=1), metavar="K", help="Devices for each worker alone.")
+@click.option("--max-running", type=click.IntRange(min=1), metavar="K",
+              help="Trials at once in the whole study, by those who say so.")  # fmt: skip
 @click.option("--retries", type=click.IntRange(min=0), default=0, metavar="K", help="Try a failed trial K times more.")
 @click.option("--max-failures", type=click.IntRange(min=0), default=3, show_default=True, metavar="K",
               help="Give up if the first K trials of a worker all fail; 0: never.")  # fmt: skip
@@ -48,6 +54,7 @@ __all__ = ["verb"]
 @click.option("--no-rescue", is_flag=True, help="Take up only what is certainly dead.")
 @click.option("--grace", type=DURATION, default=30.0, help="What a trial gets to end after SIGTERM.  [default: 30s]")
 @click.option("--wait", is_flag=True, help="Stay until every trial is settled, also those of others.")
+@click.option("--ranks", type=click.Choice(["independent"]), help="Every rank of torchrun is a worker of its own.")
 @click.option("--create", is_flag=True, help="Create the store even inside a job array.")
 @click.option("--unchecked", is_flag=True, help="Trust a file system nobody vouches for.")
 @click.option("--fsync", type=click.Choice(["result", "all", "none"]), default="result", show_default=True,
@@ -70,6 +77,9 @@ def verb(file: str, store: str | None, study: str | None, as_json: bool, **optio
     The first run creates the study, every other one joins it, on as many machines as mount the folder. N is the total:
     the same command again finishes what was interrupted and runs nothing twice; a larger N adds trials. Ctrl-C: no new
     trials; again: interrupt the running ones. With --json one object at the end.
+
+    With --time-limit, --memory, --cpus or --gpus trials run in worker processes, also with --workers 1. --gpus chooses
+    from CUDA_VISIBLE_DEVICES, or from what nvidia-smi counts; all runs on a host and store share them.
 
     \b
     Exit codes: 0 all trials are settled; 1 trials of this run failed; 2 usage;
@@ -106,7 +116,7 @@ def _open(where: str, name: str, found: SearchFile, options: dict[str, Any]) -> 
     store = Store(where, create=create, unchecked=options["unchecked"], fsync=options["fsync"])
     return Study(
         store, name, found.space, goal=goal, sampler=options["sampler"] or found.sampler(), seed=options["seed"],
-        stale_s=options["stale"], me=options["me"],
+        stale_s=options["stale"], me=options["me"], ranks=options["ranks"],
     )  # fmt: skip
 
 
@@ -118,13 +128,14 @@ def _exists(where: str, name: str) -> bool:
 
 
 def _search(study: Study, found: SearchFile, trials: int, options: dict[str, Any], words: list[str]) -> Any:
+    limits = Limits(options["time_limit"], options["memory"], options["cpus"], options["gpus"])
     rescue_after_s = None if options["no_rescue"] else options["rescue_after"] or study.stale_s
     try:
         with _progress(trials, study.goal, options["quiet"]) as on_event:
             return study.run(
                 found.objective, trials, options["workers"], retries=options["retries"], time_s=options["time"],
                 rescue_after_s=rescue_after_s, grace_s=options["grace"], max_failures=options["max_failures"] or None,
-                wait=options["wait"], capture=True, on_event=on_event, progress=False,
+                wait=options["wait"], limits=limits, max_running=options["max_running"], capture=True, on_event=on_event, progress=False,
             )  # fmt: skip
     except (KeyboardInterrupt, SystemExit):
         say_stopped(words)

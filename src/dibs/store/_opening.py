@@ -26,7 +26,14 @@ from ._verdicts import METHODS, Weighed, read_verdicts, weigh
 __all__ = ["in_job_array", "local_path", "look", "open_folder"]
 
 log = logging.getLogger("dibs")
-_ARRAY_VARIABLES = ("SLURM_ARRAY_TASK_ID", "PBS_ARRAY_INDEX", "PBS_ARRAYID", "SGE_TASK_ID", "LSB_JOBINDEX")
+_ARRAY_VARIABLES = (
+    "SLURM_ARRAY_TASK_ID",
+    "PBS_ARRAY_INDEX",
+    "PBS_ARRAYID",
+    "SGE_TASK_ID",
+    "LSB_JOBINDEX",
+    "JOB_COMPLETION_INDEX",
+)
 _BUCKETS = ("s3", "gs", "az", "http", "https")
 _warned: set[str] = set()
 
@@ -34,7 +41,7 @@ _warned: set[str] = set()
 def in_job_array(environ: Mapping[str, str]) -> bool:
     """Whether this process is one of many that a scheduler's array started."""
     return any(environ.get(name, "undefined") not in ("", "0", "undefined") for name in _ARRAY_VARIABLES) or (
-        environ.get("SLURM_ARRAY_TASK_ID") == "0" or environ.get("PBS_ARRAY_INDEX") == "0"
+        "0" in (environ.get(name) for name in ("SLURM_ARRAY_TASK_ID", "PBS_ARRAY_INDEX", "JOB_COMPLETION_INDEX"))
     )
 
 
@@ -74,6 +81,10 @@ def open_folder(
 
 def look(root: Path) -> tuple[dict[str, Any] | None, Weighed]:
     """The marker's body, if there is one, and what this mount is worth. Raises StoreError for what is no store."""
+    try:
+        root.exists()
+    except OSError as error:  # a name that no file system takes
+        raise StoreError(f"{str(root)[:80]}... cannot be a folder: {error.strerror}") from None
     if root.exists() and not root.is_dir():
         raise StoreError(f"{root} is a file, not a folder: give the path of a folder")
     backend = FolderBackend(root)
@@ -121,7 +132,9 @@ def _read_marker(backend: Backend, root: Path) -> dict[str, Any] | None:
         raise NewerFormat(f"{root}: {wrong}", key=MARKER) from None
     except RecordError as wrong:
         raise StoreError(
-            f"{root}: {wrong}; the marker of a store is never rewritten: restore it or start a new store", key=MARKER
+            f"{root}: {str(wrong).partition(';')[0]}; the marker of a store is never rewritten: restore it or start a "
+            "new store",
+            key=MARKER,
         ) from None
     if body.get("kind") != "dibs":
         raise StoreError(f"{root}/{MARKER} is not the marker of a store: give another folder", key=MARKER)

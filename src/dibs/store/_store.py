@@ -212,6 +212,8 @@ class Store:
         if meta is not None and not isinstance(meta, Mapping):
             raise UsageError(f"the meta of {name!r} must be a mapping, not {type(meta).__name__}")
         body = {**self.head("name"), "name": name, "digest": digest, "meta": dict(meta or {})}
+        if not all(isinstance(key, str) for key in body["meta"]):
+            raise UsageError(f"the meta of {name!r} is not plain JSON (its keys must be texts)")
         try:
             dumps(body["meta"])
         except (TypeError, ValueError, RecursionError) as wrong:

@@ -18,7 +18,7 @@ from dibs.store import Store
 from ._attempt import Attempt, Terms, claim_attempt
 from ._fold import Folded, Seen
 from ._gallop import LOSSES, Gallop
-from ._quiet import Watch, beat_s_of, counts, patience_s
+from ._quiet import Watch, beat_s_of, counts, is_quiet, patience_s
 from ._results import history_of
 from ._succession import failed_attempts, next_attempt
 from ._view import View
@@ -71,6 +71,7 @@ class Claimer:
         self.store, self.view, self.space, self.sampler = store, view, space, sampler
         self.trials = trials if size is None else min(trials, size)
         self.exhausted = self.trials < trials
+        self.stale_s = stale_s
         self.beat_s = beat_s_of(stale_s, folder=store.backend.traits.touch)
         self._terms = Terms(seed=seed, of=self.trials, goal=goal, me=store.me(me), beat_s=self.beat_s)
         self.rescue_after_s = rescue_after_s
@@ -112,6 +113,12 @@ class Claimer:
     def _waiting(self) -> Attempt | None:
         for trial in self.view.unsettled():
             if trial.n < self.trials and trial.waiting:
+                if not trial.top.closed:  # released while it runs: it may have ended since
+                    self.view.look(trial.n, trial.top.attempt)
+                    again = self.view.trial(trial.n)
+                    if again is None or not again.waiting:
+                        continue
+                    trial = again
                 claimed = self._next_attempt(trial)
                 if claimed is not None:
                     return claimed
@@ -175,7 +182,11 @@ class Claimer:
     def _may_carry(self, n: int) -> bool:
         """Whether the trial's first record does not read (yet): then it may carry any wish."""
         seens = self.view.seens(n)
-        return 0 in seens and seens[0].record is None and len(seens) == 1
+        if 0 not in seens or seens[0].record is not None or len(seens) > 1:
+            return False
+        # damage that has stood still for longer than anybody's patience is nobody's record on its way; an empty one
+        # may be a claim by mkdir whose owner was stopped, and a later version's may well carry it
+        return seens[0].newer or seens[0].empty or not is_quiet(seens[0], self.view.newest, 0, self.stale_s)
 
     def _may_carry_any(self) -> bool:
         return any(self._may_carry(trial.n) for trial in self.view.unsettled())

@@ -200,8 +200,9 @@ def _compare(
 
 
 def _refuse(study: str, field: str, theirs: object, ours: object) -> None:
+    says = f"created with {field} = {theirs!r}" if theirs is not None else f"created without {field}"
     raise RefusedError(
-        f"study {study!r} was created with {field} = {theirs!r}, and you say {ours!r}: {_CURE}",
+        f"study {study!r} was {says}, and {f'you say {ours!r}' if ours is not None else 'yours has none'}: {_CURE}",
         field=field, theirs=theirs, ours=ours,
     )  # fmt: skip
 

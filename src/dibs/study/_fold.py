@@ -26,6 +26,7 @@ class Seen(NamedTuple):
     modified: float  # the store's stamp of the last write or beat
     version: str = ""
     newer: bool = False  # unreadable because a later version wrote it: never judged quiet by this one
+    empty: bool = False  # unreadable because nothing is written yet
 
     @property
     def state(self) -> str:

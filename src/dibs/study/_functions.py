@@ -61,6 +61,7 @@ def take(
     exist. ``of`` (default trial + 1) is the number of trials the caller wants in all. No study.json is written.
     Raises UsageError, RefusedError (another goal than the study's), UnsureError, StoreError.
     """
+    _is_store(store)
     trial = _index("trial", trial)
     of = max(trial + 1, 0 if of is None else _index("of", of))
     attempt = None if attempt is None else _index("attempt", attempt)
@@ -142,12 +143,14 @@ def report(
 
 def finished(store: Store, space: Space | None = None, *, study: str) -> History:
     """Done trials (and attached results) with their scores, by index; with a space, those of its parameters only."""
+    _is_space(space)
     history = _results.finished_of(_fresh(store, study))
     return history if space is None else _within(store, study, space).settled(history)
 
 
 def in_flight(store: Store, space: Space | None = None, *, study: str) -> History:
     """Running trials, yours too, with no score; quiet ones (by the newest stamp seen) are left out."""
+    _is_space(space)
     history = _results.in_flight_of(_fresh(store, study), _stale_s(store, study))
     return history if space is None else _within(store, study, space).all(history)
 
@@ -244,6 +247,16 @@ def _values(point: Mapping[str, Any]) -> dict[str, Any]:
         raise UsageError(f"a point maps names to values: {wrong}") from None
 
 
+def _is_store(store: Any) -> None:
+    if not isinstance(store, Store):
+        raise UsageError(f"store must be a Store, not {store!r:.80}: Store(path)")
+
+
+def _is_space(space: Any) -> None:
+    if space is not None and not isinstance(space, Space):
+        raise UsageError(f"space must be a Space, not {space!r:.80}")
+
+
 def _index(what: str, value: Any) -> int:
     value = plain(value)
     if type(value) is not int or value < 0:
@@ -287,6 +300,7 @@ def _stale_s(store: Store, study: str) -> float:
 
 
 def _fresh(store: Store, study: str) -> View:
+    _is_store(store)
     view = view_of(store, study)
     view.refresh()
     return view

@@ -8,6 +8,7 @@ of it: neither thread nor handlers, nor the pipe, through which its own signals 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import logging
 import os
 import select
@@ -60,10 +61,18 @@ class Keeper:
         with self._lock:
             if self._thread is None:
                 self._start()
+            if not self._sessions:
+                self._drain()
             if session.in_main and not self._old:
                 self._install()
             self._sessions.append(session)
         self.poke()
+
+    def _drain(self) -> None:
+        """What was heard before anybody was here is nobody's: a signal of then must not end a loop of now."""
+        with contextlib.suppress(BlockingIOError):
+            while os.read(self._read, 512):
+                continue
 
     def leave(self, session: Watched) -> None:
         """The last one of the main thread puts the handlers back; the last one of all ends the thread."""

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 
-from dibs.errors import NotOwner, UsageError
+from dibs.errors import NotOwner, StoreError, UsageError
 from dibs.space import Space
 
 from ._attempt import Attempt
@@ -85,6 +85,8 @@ def close_left_open(trial: Trial) -> None:
         trial.interrupt("left open")
     except NotOwner as lost:
         log.warning("trial %d: %s", trial.n, lost)
+    except StoreError as wrong:  # while the loop is being left: the trial is found quiet, or dead with this process
+        log.warning("trial %d is left running: %s", trial.n, wrong)
 
 
 def failed_before(claimer: Claiming, attempt: Attempt) -> int:

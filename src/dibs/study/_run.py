@@ -84,6 +84,8 @@ def run(
 ) -> RunSummary:
     """Run ``objective(trial) -> score`` on every trial that can be claimed; see :meth:`Study.run`."""
     _check(objective, workers, retries, time_s, grace_s, max_failures, limits, max_running)
+    if on_event is not None and not callable(on_event):
+        raise UsageError(f"on_event must be a function of an event, not {on_event!r:.60}")
     clock = study.store.machine.clock
     until = None if time_s is None else clock.monotonic() + time_s
     terms = Terms(
@@ -229,11 +231,11 @@ def _check(
             continue
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise UsageError(f"{name} must be an integer of at least {least}, not {value!r}")
-    if time_s is not None and not time_s > 0:
+    if time_s is not None and not (isinstance(time_s, int | float) and time_s > 0):
         raise UsageError(f"time_s must be a positive number of seconds, not {time_s!r}")
     if not isinstance(limits, Limits):
         raise UsageError(f"limits must be dibs.study.Limits(...), not {limits!r:.60}")
     if limits.memory_bytes is not None and resident(os.getpid()) is None:
         raise UsageError("memory_bytes needs /proc, where what a process holds can be read: there is none here")
-    if not grace_s >= 0:
+    if not (isinstance(grace_s, int | float) and grace_s >= 0):
         raise UsageError(f"grace_s must be a number of seconds, not {grace_s!r}")

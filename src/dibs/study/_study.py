@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, final
 
 from dibs._canon import digest as digest_of
-from dibs._canon import to_json
-from dibs.errors import UsageError
+from dibs._canon import plain, to_json
+from dibs.errors import NotFound, UsageError
 from dibs.search import History, Sampler
 from dibs.space import Space
 from dibs.store import Store
@@ -107,7 +107,7 @@ class Study:
         ``rescue_after_s``), wishes, and new ones. It ends when nothing is left to claim; with ``wait`` when
         all ``n`` are settled. Advancing closes an open trial as interrupted. Raises UsageError, StoreError.
         """
-        self._check_trials(n, rescue_after_s)
+        n = self._check_trials(n, rescue_after_s)
         session = Session(self.store.machine.clock)
         return loop(session, self.claimer(n, rescue_after_s), self.space, wait=wait)
 
@@ -149,7 +149,7 @@ class Study:
         """
         from ._run import run
 
-        self._check_trials(trials, rescue_after_s)
+        trials = self._check_trials(trials, rescue_after_s)
         return run(
             self, objective, trials, workers, retries=retries, time_s=time_s, rescue_after_s=rescue_after_s,
             grace_s=grace_s, max_failures=max_failures, wait=wait, limits=limits, max_running=max_running,
@@ -177,13 +177,20 @@ class Study:
 
     def top(self, k: int) -> list[TrialResult]:
         """The k best done trials, best first."""
-        if k < 0:
-            raise UsageError(f"top({k}): k must not be negative")
+        k = plain(k)
+        if type(k) is not int or k < 0:
+            raise UsageError(f"top({k!r}): k must be a non-negative integer")
         return _results.best_of(self._fresh(), self.goal, k)
 
     def results(self, state: str | None = None) -> list[TrialResult]:
         """One result per trial by the fold, by index; ``state`` keeps those in one state."""
         return _results.results_of(self._fresh(), state)
+
+    def status(self) -> RunSummary:
+        """How far it is: trials by state, who holds what, machines and processes that took part, the best so far."""
+        from ._run import summary_of
+
+        return summary_of(self, self._fresh().of)
 
     def finished(self) -> History:
         """Done trials (and attached results) with their scores."""
@@ -227,7 +234,12 @@ class Study:
 
     def retry(self, n: int | None = None) -> list[int]:
         """Free finally failed trials (all, or trial n) for another attempt; returns their indexes."""
+        n = plain(n)
+        if n is not None and (type(n) is not int or n < 0):
+            raise UsageError(f"retry({n!r}): give the index of a trial, or nothing for all of them")
         view = self._fresh()
+        if n is not None and view.trial(n) is None:
+            raise NotFound(f"study {self.name!r} has no trial {n}")
         failed = [
             trial for trial in view.trials() if trial.settled and trial.state == "failed" and n in (None, trial.n)
         ]
@@ -256,15 +268,17 @@ class Study:
             raise UsageError(f"study {self.name!r} has no definition yet: open it once with space= and goal=")
         return self.definition
 
-    def _check_trials(self, n: int, rescue_after_s: float | None) -> None:
+    def _check_trials(self, n: int, rescue_after_s: float | None) -> int:
+        n = plain(n)
         if isinstance(n, bool) or not isinstance(n, int) or n < 0:
             raise UsageError(f"the number of trials must be a non-negative integer, not {n!r}")
-        if rescue_after_s is not None and not rescue_after_s > 0:
+        if rescue_after_s is not None and not (isinstance(rescue_after_s, int | float) and rescue_after_s > 0):
             raise UsageError(f"rescue_after_s must be a positive number of seconds, not {rescue_after_s!r}")
         ranks = os.environ.get("WORLD_SIZE", "1")
         if ranks.isdigit() and int(ranks) > 1 and self._ranks != "independent":
             raise UsageError(
                 f"WORLD_SIZE={ranks}: {ranks} ranks would each claim trials of their own; claim on rank 0 and broadcast "
-                'the point, or say ranks="independent" if every rank is a worker'
+                'the point, or say ranks="independent" (--ranks independent) if every rank is a worker'
             )
         self._defined()
+        return int(n)
