@@ -53,6 +53,30 @@ def test_a_sequence() -> None:
         history[::-1]
 
 
+def test_put_together_only_when_somebody_looks() -> None:
+    made = []
+
+    def make() -> History:
+        made.append(1)
+        return History.of(ROWS)
+
+    later = History.later(4, make)
+    both = later + History.of([(1, {"x": 1}, 0.1, "done", None)]) + History.of([])
+    assert (len(later), len(both), bool(later), made) == (4, 5, True, [])
+    assert both.n.tolist() == [1, 2, 3, 5, 7]
+    assert both.points[0] == {"x": 1}
+    assert later.points == History.of(ROWS).points
+    assert later == History.of(ROWS)
+    assert later.score is later.score
+    assert made == [1]
+    assert pickle.loads(pickle.dumps(History.later(4, make))) == History.of(ROWS)
+    assert History.of(ROWS) + History.later(4, make) == History.of([row for row in ROWS for _ in range(2)])
+    with pytest.raises(AttributeError, match="nothing"):
+        later.nothing  # noqa: B018
+    with pytest.raises(AttributeError):
+        later.n = later.n  # type: ignore[misc]
+
+
 def test_it_does_not_change() -> None:
     history = History.of(ROWS)
     with pytest.raises(ValueError, match="read-only"):

@@ -1,13 +1,14 @@
 """What samplers see of a study: points with their scores, sorted by index.
 
 A History is a sequence of (point, score or None) pairs with the numbers beside it as numpy columns.
-It never changes; the points are shared, not copied, so nobody may write into them.
+It never changes; the points are shared, not copied, so nobody may write into them. The surprising part: one may be
+put together only when somebody looks into it, so that a sampler which needs no history pays for none.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, overload
 
 import numpy as np
@@ -25,6 +26,7 @@ Pair: TypeAlias = tuple[Point, float | None]
 #: (index or -1 if it has none, point, score or None, state's name, last step or None)
 Row: TypeAlias = tuple[int, Point, float | None, str, int | None]
 
+_COLUMNS = ("n", "score", "state", "step", "_points")
 _CODES = {name: code for code, name in enumerate(STATES)}
 
 
@@ -35,7 +37,9 @@ class History(Sequence[Pair]):
     pairs), ``score`` (float64, nan = none or not finite), ``state`` (int8, a code into ``STATES``), ``step`` (int64, -1 = none).
     """
 
-    __slots__ = ("_points", "n", "score", "state", "step")
+    __slots__ = ("_length", "_make", "_points", "n", "score", "state", "step")
+    _length: int
+    _make: Callable[[], History] | None  # puts it together; None = that is done
     _points: Sequence[Point]
     n: NDArray[np.int64]
     score: NDArray[np.float64]
@@ -61,6 +65,18 @@ class History(Sequence[Pair]):
             column.flags.writeable = False
             object.__setattr__(self, name, column)
         object.__setattr__(self, "_points", points)
+        object.__setattr__(self, "_length", len(points))
+        object.__setattr__(self, "_make", None)
+
+    def __getattr__(self, name: str) -> Any:
+        """Only called for what is not there yet."""
+        make = self._make if name in _COLUMNS else None
+        if make is not None:  # else another thread was faster
+            made = make()
+            for column in _COLUMNS:
+                object.__setattr__(self, column, getattr(made, column))
+            object.__setattr__(self, "_make", None)
+        return object.__getattribute__(self, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError("a history does not change: make another one")
@@ -68,7 +84,16 @@ class History(Sequence[Pair]):
     @classmethod
     def of(cls, rows: Iterable[Row]) -> History:
         """A history of rows (n, point, score, state, step), in any order."""
-        return cls(rows)
+        rows = list(rows)
+        return cls(rows) if rows else _NOTHING
+
+    @classmethod
+    def later(cls, length: int, make: Callable[[], History]) -> History:
+        """A history of so many rows, put together by ``make`` when somebody looks into it: always the same one."""
+        history = cls.__new__(cls)
+        object.__setattr__(history, "_length", length)
+        object.__setattr__(history, "_make", make)
+        return history
 
     @classmethod
     def columns(
@@ -101,7 +126,7 @@ class History(Sequence[Pair]):
         return tuple(self._points)
 
     def __len__(self) -> int:
-        return len(self._points)
+        return self._length
 
     @overload
     def __getitem__(self, at: int) -> Pair: ...
@@ -124,6 +149,11 @@ class History(Sequence[Pair]):
             return self
         if not len(self):
             return theirs
+        if self._make is not None or theirs._make is not None:
+            return History.later(len(self) + len(theirs), lambda: self._joined(theirs))
+        return self._joined(theirs)
+
+    def _joined(self, theirs: History) -> History:
         n = np.concatenate([self.n, theirs.n])
         columns = [np.concatenate([getattr(self, name), getattr(theirs, name)]) for name in ("score", "state", "step")]
         points = [*self._points, *theirs._points]
@@ -154,6 +184,9 @@ class History(Sequence[Pair]):
 
     def __repr__(self) -> str:
         return f"<History of {len(self)}, {int(np.count_nonzero(~np.isnan(self.score)))} with a score>"
+
+
+_NOTHING = History()
 
 
 def _unpickle(*columns: Any) -> History:
