@@ -16,10 +16,14 @@ from dibs.errors import UsageError
 from ._guard import set_level
 from ._settings import NAME, settings
 
-__all__ = ["DURATION", "SPAN", "as_json", "command", "me_option", "needed", "store_option", "study_option", "verbose"]
+__all__ = [
+    "DURATION", "SIZE", "SPAN", "as_json", "command", "me_option", "needed", "store_option", "study_option", "verbose",
+]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_POWERS = ("", "K", "M", "G", "T")
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT]?)(I?B)?")
 _DURATION = re.compile(r"(?:\d+(?:\.\d+)?[smhd])+|\d+(?:\.\d+)?")
 
 
@@ -48,8 +52,26 @@ class Span(Duration):
         return seconds
 
 
+class Size(click.ParamType[int]):
+    """``4G``, ``512M``, ``1.5GiB``: bytes. K, M, G, T and KiB... count by 1024, KB... by 1000."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        text = str(value).strip()
+        match = _SIZE.fullmatch(text.upper())
+        size = round(float(match[1]) * (1000 if match[3] == "B" else 1024) ** _POWERS.index(match[2])) if match else 0
+        if size < 1:
+            self.fail(f"{text!r} is not a size: write 512M, 4G, 1.5GiB, 4GB or a number of bytes", param, ctx)
+        return size
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        return "SIZE"
+
+
 DURATION = Duration()
 SPAN = Span()
+SIZE = Size()
 
 
 class Verb(click.Command):

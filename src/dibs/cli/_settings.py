@@ -15,13 +15,21 @@ __all__ = ["NAME", "find", "settings"]
 
 NAME = "dibs.toml"
 _TEXT, _COUNT, _SPAN, _YES = "a text", "a whole number", 'seconds or a text such as "90s", "5m", "2h"', "true or false"
+_SIZE = 'bytes or a text such as "512M", "4G"'
 _KINDS = {
     "store": _TEXT, "study": _TEXT, "me": _TEXT, "work": _TEXT, "goal": _TEXT, "sampler": _TEXT, "fsync": _TEXT,
     "trials": _COUNT, "workers": _COUNT, "retries": _COUNT, "seed": _COUNT, "max_failures": _COUNT,
+    "cpus": _COUNT, "gpus": _COUNT, "max_running": _COUNT, "memory": _SIZE, "time_limit": _SPAN,
     "time": _SPAN, "stale": _SPAN, "rescue_after": _SPAN, "grace": _SPAN,
     "no_rescue": _YES, "unchecked": _YES,
 }  # fmt: skip
-_TYPES: dict[str, tuple[type, ...]] = {_TEXT: (str,), _COUNT: (int,), _SPAN: (int, float, str), _YES: (bool,)}
+_TYPES: dict[str, tuple[type, ...]] = {
+    _TEXT: (str,),
+    _COUNT: (int,),
+    _SPAN: (int, float, str),
+    _SIZE: (int, str),
+    _YES: (bool,),
+}
 
 
 def find(start: Path) -> Path | None:
