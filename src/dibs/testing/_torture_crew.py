@@ -74,6 +74,7 @@ class Crew:
         self.folder = folder
         self.workers: list[Worker] = []
         self.hired = 0
+        self.dead: set[int] = set()  # killed, though perhaps still somebody's zombie
         self.full: list[tuple[float, float]] = []  # when the disk was full, until when
         for name in ("journal", "out", "scratch"):
             (folder / name).mkdir(parents=True, exist_ok=True)
@@ -123,6 +124,8 @@ class Crew:
         for each in {pid, *(worker.pids() if pid == worker.pid else [])}:
             self.note(what, me=worker.me, pid=each)
         worker.done_to.add(what)
+        if number == signal.SIGKILL:
+            self.dead.add(pid)
         with suppress(ProcessLookupError):
             os.kill(pid, number)
 

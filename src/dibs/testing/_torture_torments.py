@@ -97,7 +97,7 @@ class Tormentor:
         workers = [w for w in self.crew.workers if w.process.poll() is None and not (awake and w.stopped)]
         if len(workers) < 2:
             return None
-        aimed = [(worker, pid) for worker in workers for pid in worker.pids()]
+        aimed = [(worker, pid) for worker in workers for pid in worker.pids() if pid not in self.crew.dead]
         busy = [at for at in aimed if self.crew.claim(*at) is not None]
         return self.chance.choice(busy if busy and self.chance.random() < 0.8 else aimed)
 

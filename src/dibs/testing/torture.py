@@ -106,22 +106,24 @@ class Torture:
         states = Counter(folded(seen, raw.released.get(n, set()))[0] for n, seen in raw.trials().items())
         rescued = [(n, a) for n, a in self.tormentor.stopped if (n, a + 1) in raw.attempts]
         late = sum(1 for at in rescued if (raw.attempts.get(at) or {}).get("state") == "done")
-        what = [
-            f"{counts['kill']} kills ({counts['kills of a running trial']} in a running trial)",
-            f"{counts['stop']} stops ({len(rescued)} rescued meanwhile, {late} of them done all the same)",
-            f"{counts['term']} SIGTERMs",
-            f"{counts['fill']} full disks ({counts['inodes']} without inodes)",
-            f"{counts['temps']} times temporaries deleted",
-            f"{counts['truncate']} files truncated",
-            f"{counts['remove']} removed",
-            f"{counts['steer']} times steered",
-            f"{self.looks} looks",
-        ]
+        what = {
+            f"kills ({counts['kills of a running trial']} in a running trial)": counts["kill"],
+            f"stops ({len(rescued)} rescued meanwhile, {late} of them done all the same)": counts["stop"],
+            "SIGTERMs": counts["term"],
+            f"full disks ({counts['inodes']} without inodes)": counts["fill"],
+            "times temporaries deleted": counts["temps"],
+            "files truncated": counts["truncate"],
+            "files removed": counts["remove"],
+            "times steered": counts["steer"],
+            "looks": self.looks,
+        }
         took_s = CLOCK.monotonic() - self._began
         return (
             f"torture: seed {self.plan.seed}: {self.crew.hired} workers in {took_s:.0f} s: {len(raw.trials())} trials ("
             + ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
-            + f"), {len(raw.attempts)} attempts; {', '.join(what)}: "
+            + f"), {len(raw.attempts)} attempts; "
+            + ", ".join(f"{count} {name}" for name, count in what.items() if count)
+            + ": "
             + (f"{len(broken)} broken" if broken else "nothing broken")
         )
 
