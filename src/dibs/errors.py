@@ -61,9 +61,10 @@ class StoreError(DibsError, OSError):
 
     exit_code = 3
 
-    def __init__(self, message: str, *, key: str | None = None) -> None:
+    def __init__(self, message: str, *, key: str | None = None, passing: bool = False) -> None:
         super().__init__(message)
         self.key = key
+        self.passing = passing  # it may well work in a moment: an outage, a time-out, "slow down"
 
 
 class UnsureError(StoreError):

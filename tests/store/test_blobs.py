@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -161,3 +162,47 @@ def test_a_digest_told_is_a_blob_there_whatever_the_answers_were(bucket: bool, s
         assert sure.get(digest) == data
     assert stored > 10
     assert faulty.faults.total() > 0
+
+
+class Breaking(MemoryBackend):
+    """Its streams break once, after ``whole`` bytes in all."""
+
+    def __init__(self, whole: int) -> None:
+        super().__init__()
+        self.whole, self.starts = whole, []  # type: ignore[var-annotated]
+
+    def stream(self, key: str, start: int = 0):  # type: ignore[no-untyped-def]
+        self.starts.append(start)
+        chunks = super().stream(key, start)
+        return chunks if chunks is None or start >= self.whole else self._some(b"".join(chunks), self.whole - start)
+
+    def _some(self, data: bytes, size: int):  # type: ignore[no-untyped-def]
+        yield data[:size]
+        raise StoreError("the connection broke")
+
+
+def test_a_fetch_that_broke_goes_on_where_it_was(tmp_path: Path) -> None:
+    backend = Breaking(whole=700_000)
+    store, data = store_over(backend), os.urandom(1_000_000)
+    digest = store.put(data)
+    with pytest.raises(StoreError, match="broke"):
+        store.fetch(digest, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    assert store.fetch(digest, tmp_path / "out").read_bytes() == data
+    assert backend.starts == [0, 700_000]
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_part_that_is_something_else_is_fetched_anew(tmp_path: Path) -> None:
+    store, data = store_over(MemoryBackend()), os.urandom(100_000)
+    digest = store.put(data)
+    (tmp_path / f".out.{digest[:16]}.part").write_bytes(b"x" * 50_000)
+    assert store.fetch(digest, tmp_path / "out").read_bytes() == data
+
+
+def test_two_fetches_of_one_file_do_not_share_a_part(tmp_path: Path) -> None:
+    store, data = store_over(MemoryBackend()), os.urandom(3_000_000)
+    digest = store.put(data)
+    paths = at_once(4 * [lambda: store.fetch(digest, tmp_path / "out")])
+    assert {path.read_bytes() for path in paths} == {data}
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]

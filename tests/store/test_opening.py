@@ -71,9 +71,7 @@ def test_a_relative_path_and_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert local_path("file:///a%20b") == Path("/a b")
 
 
-@pytest.mark.parametrize(
-    "url", ["", "  ", "a\0b", 7, None, b"/tmp/x", "s3://bucket/x", "https://x/y", "ftp://x", "file://host/x"]
-)
+@pytest.mark.parametrize("url", ["", "  ", "a\0b", 7, None, b"/tmp/x", "https://x/y", "ftp://x", "file://host/x"])
 def test_what_is_no_folder_is_refused(url: Any) -> None:
     with pytest.raises(UsageError):
         Store(url)

@@ -13,15 +13,18 @@ from dibs.backend._folder import FolderBackend
 from dibs.backend._memory import MemoryBackend
 
 if TYPE_CHECKING:
+    from dibs.backend._bucket import BucketBackend
     from dibs.backend._counting import CountingBackend
     from dibs.backend._crashing import CrashingBackend, Killed
     from dibs.backend._faulty import FaultyBackend
     from dibs.backend._mounts import Judgement, judge, mount_type
+    from dibs.backend._retrying import RetryingBackend
     from dibs.backend._slow import SlowBackend
     from dibs.backend._wrapper import WrapperBackend
 
 __all__ = [
     "Backend",
+    "BucketBackend",
     "CountingBackend",
     "CrashingBackend",
     "Draft",
@@ -33,6 +36,7 @@ __all__ = [
     "MemoryBackend",
     "Object",
     "Outcome",
+    "RetryingBackend",
     "SlowBackend",
     "Traits",
     "WrapperBackend",
@@ -41,6 +45,8 @@ __all__ = [
 ]
 
 _LAZY = {
+    "RetryingBackend": "_retrying",
+    "BucketBackend": "_bucket",
     "CountingBackend": "_counting",
     "CrashingBackend": "_crashing",
     "FaultyBackend": "_faulty",

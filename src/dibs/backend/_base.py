@@ -11,12 +11,16 @@ from __future__ import annotations
 import builtins
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+from dibs.errors import RecordError
 
 __all__ = ["Backend", "Draft", "Entry", "Object", "Outcome", "Traits"]
+
+T = TypeVar("T")
 
 
 class Outcome(enum.Enum):
@@ -119,8 +123,8 @@ class Backend(ABC):
         """The whole bytes under the key, or None if there is no such key. Never a part of a write."""
 
     @abstractmethod
-    def stream(self, key: str) -> Iterator[bytes] | None:
-        """The bytes in chunks of at most 1 MiB, or None if there is no such key."""
+    def stream(self, key: str, start: int = 0) -> Iterator[bytes] | None:
+        """The bytes from the ``start``-th on in chunks of at most 1 MiB, or None if there is no such key."""
 
     @abstractmethod
     def list(self, prefix: str, after: str = "", *, details: bool = False) -> Iterator[Entry]:
@@ -132,6 +136,27 @@ class Backend(ABC):
     @abstractmethod
     def folders(self, prefix: str) -> builtins.list[str]:
         """The distinct next segments behind ``prefix`` that have keys below them, sorted."""
+
+    def put(self, key: str, draft: Draft) -> Outcome:
+        """Put the draft's bytes under a key whose bytes nobody disputes (a blob's digest), whole, whoever was first."""
+        if not self.traits.conditional_replace:
+            return self.replace(key, draft, None)
+        version = self.version(key)
+        return self.create(key, draft) if version is None else self.replace(key, draft, version)
+
+    def read_many(self, keys: Sequence[str]) -> builtins.list[Object | RecordError | None]:
+        """``read`` of each key, in order; what does not read is its RecordError. A slow backend reads at once."""
+        return self.at_once(self._read_or_error, keys)
+
+    def at_once(self, call: Callable[[str], T], keys: Sequence[str]) -> builtins.list[T]:
+        """``call`` of each key, in order; at the same time (in threads) where waiting is most of the work."""
+        return [call(key) for key in keys]
+
+    def _read_or_error(self, key: str) -> Object | RecordError | None:
+        try:
+            return self.read(key)
+        except RecordError as wrong:
+            return wrong
 
     def names(self, prefix: str) -> builtins.list[str]:
         """The distinct next segments behind ``prefix``, keys and folders alike, in any order.

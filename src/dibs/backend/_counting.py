@@ -56,8 +56,8 @@ class CountingBackend(WrapperBackend):
         self._carried("read", len(held.data) if held else 0)
         return held
 
-    def stream(self, key: str) -> Iterator[bytes] | None:
-        chunks = super().stream(key)
+    def stream(self, key: str, start: int = 0) -> Iterator[bytes] | None:
+        chunks = super().stream(key, start)
         return None if chunks is None else self._counted(chunks)
 
     def _counted(self, chunks: Iterator[bytes]) -> Iterator[bytes]:

@@ -135,6 +135,9 @@ class FaultyBackend(WrapperBackend):
     def create(self, key: str, draft: Draft) -> Outcome:
         return self._around("create", key, lambda: self._write(draft, lambda: self.inner.create(key, draft)))
 
+    def put(self, key: str, draft: Draft) -> Outcome:
+        return self._around("put", key, lambda: self._write(draft, lambda: self.inner.put(key, draft)))
+
     def replace(self, key: str, draft: Draft, version: str | None) -> Outcome:
         return self._around("replace", key, lambda: self._write(draft, lambda: self.inner.replace(key, draft, version)))
 
@@ -156,9 +159,9 @@ class FaultyBackend(WrapperBackend):
         self._may_fail("read", key)
         return super().read(key)
 
-    def stream(self, key: str) -> Iterator[bytes] | None:
+    def stream(self, key: str, start: int = 0) -> Iterator[bytes] | None:
         self._may_fail("stream", key)
-        return super().stream(key)
+        return super().stream(key, start)
 
     def folders(self, prefix: str) -> builtins.list[str]:
         self._may_fail("list", prefix)

@@ -230,10 +230,10 @@ class FolderBackend(Backend):
                     raise store_error(error, "read", path, key) from error
         return None
 
-    def stream(self, key: str) -> Iterator[bytes] | None:
+    def stream(self, key: str, start: int = 0) -> Iterator[bytes] | None:
         self._check(key)
         try:
-            return Chunks(self._base + key, key)
+            return Chunks(self._base + key, key, start)
         except FileNotFoundError:
             return iter(()) if self._mkdir and self._bare_claim(key) else None
         except NotADirectoryError:

@@ -86,6 +86,17 @@ class MemoryBackend(Backend):
             self._put(key, data)
             return Outcome.WON
 
+    def put(self, key: str, draft: Draft) -> Outcome:
+        if not self.traits.conditional_replace:
+            return self.replace(key, draft, None)
+        check_key(key)
+        with self._lock:
+            data = self._staged(draft)
+            if data is None:
+                return Outcome.LOST
+            self._put(key, data)
+            return Outcome.WON
+
     def discard(self, draft: Draft) -> bool:
         with self._lock:
             self._temps.pop(draft.temp, None)
@@ -97,11 +108,11 @@ class MemoryBackend(Backend):
         with self._lock:
             return self._objects.get(key)
 
-    def stream(self, key: str) -> Iterator[bytes] | None:
+    def stream(self, key: str, start: int = 0) -> Iterator[bytes] | None:
         held = self.read(key)
         if held is None:
             return None
-        return iter([held.data[i : i + _CHUNK] for i in range(0, len(held.data), _CHUNK)])
+        return iter([held.data[i : i + _CHUNK] for i in range(start, len(held.data), _CHUNK)])
 
     def list(self, prefix: str, after: str = "", *, details: bool = False) -> Iterator[Entry]:
         check_prefix(prefix)

@@ -47,14 +47,15 @@ def read_whole(path: str, key: str) -> Object:
 
 
 class Chunks(Iterator[bytes]):
-    """A regular file's bytes in chunks of at most 1 MiB; closed at the end, or with this object."""
+    """A regular file's bytes from ``start`` on in chunks of at most 1 MiB; closed at the end, or with this object."""
 
-    def __init__(self, path: str, key: str) -> None:
+    def __init__(self, path: str, key: str, start: int = 0) -> None:
         self._fd = -1
         self._path, self._key = path, key
         fd = _open(path, key)
         try:
             _demand_regular(os.fstat(fd), path, key)
+            os.lseek(fd, start, os.SEEK_SET)
         except BaseException:
             os.close(fd)
             raise

@@ -7,7 +7,7 @@ so it passes the conformance suite its inner backend passes.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from dibs.backend._base import Backend, Draft, Entry, Object, Outcome
@@ -47,14 +47,20 @@ class WrapperBackend(Backend):
     def read(self, key: str) -> Object | None:
         return self._around("read", key, lambda: self.inner.read(key))
 
-    def stream(self, key: str) -> Iterator[bytes] | None:
-        return self._around("stream", key, lambda: self.inner.stream(key))
+    def stream(self, key: str, start: int = 0) -> Iterator[bytes] | None:
+        return self._around("stream", key, lambda: self.inner.stream(key, start))
+
+    def at_once(self, call: Callable[[str], T], keys: Sequence[str]) -> builtins.list[T]:
+        return self.inner.at_once(call, keys)  # of the wrapper's own verbs: each of them is seen
 
     def list(self, prefix: str, after: str = "", *, details: bool = False) -> Iterator[Entry]:
         return self._around("list", prefix, lambda: self.inner.list(prefix, after, details=details))
 
     def folders(self, prefix: str) -> builtins.list[str]:
         return self._around("folders", prefix, lambda: self.inner.folders(prefix))
+
+    def put(self, key: str, draft: Draft) -> Outcome:
+        return self._around("put", key, lambda: self.inner.put(key, draft))
 
     def names(self, prefix: str) -> builtins.list[str]:
         return self._around("names", prefix, lambda: self.inner.names(prefix))

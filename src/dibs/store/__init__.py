@@ -1,6 +1,7 @@
 """The store: claim, bind, resolve, scan and blobs. The claim, once; the only place that knows key names."""
 
-from ._keys import BLOCK, MARKER, HostKeys, StudyKeys
+from ._copies import adopt, mark_copy
+from ._keys import ADOPTED, BLOCK, COPY_OF, MARKER, HostKeys, StudyKeys, blob_key
 from ._machine import Here, Machine, this_process
 from ._names import escape, unescape
 from ._opening import local_path, look, open_folder
@@ -9,6 +10,7 @@ from ._store import Name, Store
 from ._verdicts import METHODS, Verdict, Weighed, weigh, write_verdict
 
 __all__ = [
-    "BLOCK", "MARKER", "METHODS", "Held", "Here", "HostKeys", "Machine", "Name", "Settler", "Store", "StudyKeys",
-    "Verdict", "Weighed", "escape", "local_path", "look", "open_folder", "this_process", "unescape", "weigh", "write_verdict",
+    "ADOPTED", "BLOCK", "COPY_OF", "MARKER", "METHODS", "Held", "Here", "HostKeys", "Machine", "Name", "Settler", "Store",
+    "StudyKeys", "Verdict", "Weighed", "adopt", "blob_key", "escape", "local_path", "look", "mark_copy", "open_folder",
+    "this_process", "unescape", "weigh", "write_verdict",
 ]  # fmt: skip

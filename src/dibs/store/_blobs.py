@@ -17,6 +17,7 @@ from dibs.backend import Backend, Outcome
 from dibs.errors import NotFound, RecordError, StoreError, UsageError
 
 from ._keys import blob_key
+from ._parts import part_of
 
 __all__ = ["check", "fetch", "get", "has", "put"]
 
@@ -56,10 +57,7 @@ def _name(backend: Backend, draft: Any, digest: str) -> str:
     key = blob_key(digest)
     try:
         for _ in range(_TRIES):
-            if backend.traits.conditional_replace:
-                outcome = backend.create(key, draft)
-            else:
-                outcome = backend.replace(key, draft, None)
+            outcome = backend.put(key, draft)
             if outcome is Outcome.WON or has(backend, digest):
                 return digest
     finally:
@@ -73,27 +71,41 @@ def get(backend: Backend, digest: str) -> bytes:
 
 
 def fetch(backend: Backend, digest: str, path: Path) -> Path:
-    """Write the verified bytes to a file of that name, whole or not at all."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}.part")
-    try:
-        with part.open("xb") as file:
-            for chunk in _verified(backend, digest):
-                file.write(chunk)
+    """Write the verified bytes to a file of that name, whole or not at all.
+
+    What an earlier fetch had brought before it broke, or was killed, is used: it lies beside the file.
+    """
+    with part_of(path, check(digest)) as (file, part):
+        _fill(backend, digest, file)
+        file.flush()
         part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
     return path
+
+
+def _fill(backend: Backend, digest: str, file: BinaryIO) -> None:
+    """Bring the file to the whole blob, from wherever it is."""
+    hasher = hashlib.sha256()
+    while chunk := file.read(_CHUNK_BYTES):
+        hasher.update(chunk)
+    had = file.tell()
+    chunks = backend.stream(_key(digest), had)
+    if chunks is None:
+        raise NotFound(f"there is no blob {digest} in this store")
+    for chunk in chunks:
+        hasher.update(chunk)
+        file.write(chunk)
+    if hasher.hexdigest() == digest:
+        return
+    file.seek(0)
+    file.truncate()
+    if not had:
+        raise _damaged(digest)
+    _fill(backend, digest, file)  # what was there was something else: once more, from nothing
 
 
 def has(backend: Backend, digest: str) -> bool:
     """Whether there is a blob of that digest."""
-    chunks = backend.stream(_key(digest))
-    if chunks is None:
-        return False
-    close = getattr(chunks, "close", None)
-    if close is not None:
-        close()
-    return True
+    return backend.version(_key(digest)) is not None
 
 
 def _verified(backend: Backend, digest: str) -> Iterator[bytes]:
@@ -106,9 +118,12 @@ def _verified(backend: Backend, digest: str) -> Iterator[bytes]:
         hasher.update(chunk)
         yield chunk
     if hasher.hexdigest() != digest:
-        raise RecordError(
-            f"the blob {digest} is damaged: its bytes have another digest; delete it and store it again", key=key
-        )
+        raise _damaged(digest)
+
+
+def _damaged(digest: str) -> RecordError:
+    text = f"the blob {digest} is damaged: its bytes have another digest; delete it and store it again"
+    return RecordError(text, key=_key(digest))
 
 
 def check(digest: str) -> str:

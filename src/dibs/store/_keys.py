@@ -10,9 +10,21 @@ import re
 
 from ._names import escape, unescape
 
-__all__ = ["BLOCK", "MARKER", "VERDICTS", "HostKeys", "StudyKeys", "blob_key", "name_key", "verdict_key"]
+__all__ = [
+    "ADOPTED",
+    "BLOCK",
+    "COPY_OF",
+    "MARKER",
+    "VERDICTS",
+    "HostKeys",
+    "StudyKeys",
+    "blob_key",
+    "name_key",
+    "verdict_key",
+]
 
 MARKER = "dibs.json"
+COPY_OF, ADOPTED = "copy_of.json", "adopted.json"  # beside the marker: a copy, and one that is a store of its own
 VERDICTS = "verdict/"
 BLOCK = 256  # trials in a folder
 _TRIAL = re.compile(r"(\d{8,})-(\d+)\.json\Z")

@@ -53,9 +53,7 @@ def local_path(url: str | os.PathLike[str]) -> Path:
     if "://" in text:
         parts = urlsplit(text)
         if parts.scheme in _BUCKETS:
-            raise UsageError(
-                f"{text}: buckets are not supported by this version; give a folder that all machines mount"
-            )
+            raise UsageError(f"{text} is no folder; a bucket is s3://BUCKET/PREFIX?endpoint=URL, gs:// or az://")
         if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
             raise UsageError(f"{text}: only folders and file:/// URLs are stores")
         text = unquote(parts.path)

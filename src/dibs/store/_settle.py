@@ -7,6 +7,7 @@ a try that lands late is the same write; giving up removes the draft before anyt
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import RLock
 from typing import Any
@@ -44,14 +45,17 @@ class Settler:
 
     def __init__(self, backend: Backend, machine: Machine, patience_s: float = 60.0) -> None:
         self.backend, self.machine, self.patience_s = backend, machine, patience_s
+        self.bar: Callable[[], None] | None = None  # raises where nothing may be claimed (a copy of another store)
 
     def claim(self, key: str, body: dict[str, Any], *, durable: bool = False) -> Held | None:
         """Create the name only if nobody has; of all callers on all machines at most one gets a Held.
 
         A fresh nonce goes into the body. None: somebody else's (or unreadable, which is somebody's).
         Raises UnsureError if that could not be learnt in time (others will find the name quiet, if it is
-        there), StoreError if the bytes could not even be staged (then nothing was claimed).
+        there), StoreError if the bytes could not even be staged (then nothing was claimed), RefusedError in a copy.
         """
+        if self.bar is not None:
+            self.bar()
         nonce = self.machine.entropy(16).hex()
         held = Held(key, nonce, {**body, "nonce": nonce}, b"", self.machine.pid())
         return held if self._create(held, held.body, durable) else None
@@ -125,7 +129,9 @@ class Settler:
                     break
                 if outcome is Outcome.UNSURE:
                     next(pauses)
-                elif not self.backend.traits.conditional_replace:
+                elif self.backend.traits.conditional_replace:
+                    next(pauses)  # a 412 or a 409 is no verdict: read again, and not in a hurry
+                else:
                     # the temporary is gone: it landed (the next look shows our bytes) or somebody removed it
                     draft.spent = True
             held.body, held.data = body, data

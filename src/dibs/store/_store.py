@@ -20,6 +20,7 @@ from dibs.errors import NotOwner, RecordError, UsageError
 from dibs.record import FORMAT, decode
 
 from . import _blobs
+from ._copies import Bar, source_of
 from ._keys import StudyKeys, name_key
 from ._machine import Here, Machine, default_me
 from ._names import unescape
@@ -29,6 +30,7 @@ from ._settle import Held, Settler
 __all__ = ["Name", "Store"]
 
 log = logging.getLogger("dibs")
+_BUCKETS = ("s3", "gs", "az")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,8 @@ class Name:
 
 @final
 class Store:
-    """A folder that several machines mounted: ``Store("/mnt/shared/studies")`` or a ``file:///`` URL.
+    """A folder that several machines mounted: ``Store("/mnt/shared/studies")`` or a ``file:///`` URL; or a bucket they
+    can all reach: ``Store("s3://bucket/prefix")``, ``gs://``, ``az://`` (the extra ``dibs[bucket]``).
 
     Guarantee: of all callers of :meth:`claim` for one name at most one is told True, and no reader ever sees
     part of a record or a blob. Thread-safe, fork-safe, picklable.
@@ -59,10 +62,31 @@ class Store:
     def __init__(
         self, url: str | os.PathLike[str], create: bool | None = None, unchecked: bool = False, fsync: str = "result"
     ) -> None:
-        root = local_path(url)
         machine = Here()
+        if isinstance(url, str) and url.partition("://")[0] in _BUCKETS:
+            from ._opening_bucket import open_bucket
+
+            backend, self.marker = open_bucket(url, machine, create=create)
+            self._set(backend, machine, url)
+            self._bar(source_of(backend))
+            return
+        root = local_path(url)
         backend, self.marker = open_folder(root, machine, create=create, unchecked=unchecked, fsync=fsync)
         self._set(backend, machine, str(root))
+        self._bar(source_of(backend))
+
+    @classmethod
+    def on_bucket(
+        cls, endpoint: str, bucket: str, prefix: str = "", *, create: bool | None = None, **options: str
+    ) -> Store:
+        """A store in a bucket of a server that speaks S3; the same as ``Store("s3://bucket/prefix?endpoint=...")``.
+
+        Plain http only where the endpoint says so. Credentials come from the environment, a profile or the machine's
+        role. Raises UsageError, and StoreError (no such bucket, no permission, a server that does not keep conditions).
+        """
+        from ._opening_bucket import bucket_url
+
+        return cls(bucket_url(endpoint, bucket, prefix, **options), create=create)
 
     @classmethod
     def over(
@@ -79,13 +103,28 @@ class Store:
         self.settler = Settler(backend, machine, patience_s)
         self.kept: dict[Any, Any] = {}  # read models that readers of this store share; never part of a pickle
         self._held: dict[str, Held] = {}
+        self.copy_of: str | None = None
+
+    def _bar(self, source: str | None) -> None:
+        """No claims here while it is a copy that nobody has adopted."""
+        self.copy_of = source
+        self.settler.bar = Bar(self.backend, self.url, source) if source is not None else None
+
+    def demand_own(self) -> None:
+        """RefusedError if this store is a copy of another one that nobody has adopted: it hands out nothing."""
+        if self.settler.bar is not None:
+            self.settler.bar()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"backend": self.backend, "url": self.url, "marker": self.marker, "patience_s": self.settler.patience_s}
+        return {
+            "backend": self.backend, "url": self.url, "marker": self.marker, "patience_s": self.settler.patience_s,
+            "copy_of": self.copy_of,
+        }  # fmt: skip
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.marker = state["marker"]
         self._set(state["backend"], Here(), state["url"], state["patience_s"])
+        self._bar(state["copy_of"])
 
     def __repr__(self) -> str:
         return f"Store({self.url!r})"

@@ -23,7 +23,7 @@ from dibs.store import Held, Store, StudyKeys
 __all__ = ["Attempt", "Terms", "claim_attempt", "seed_of"]
 
 log = logging.getLogger("dibs")
-LIVE_EVERY_S = 1.0  # on a folder; a bucket's is 30
+LIVE_EVERY_S, LIVE_EVERY_BUCKET_S = 1.0, 30.0  # where a beat is a touch, and where it is a request that costs
 _SEED_VERSION = "seed-1"
 MOST = 2**63 - 1  # the largest count a record may hold
 
@@ -158,11 +158,12 @@ class Attempt:
             return step
 
     def show(self, *, force: bool = False) -> bool:
-        """Let others see the curve and that this attempt moves, at most once a second; True if it was due."""
+        """Let others see the curve and that this attempt moves, at most once a second (a bucket: in 30 s); True if it was due."""
         with self.lock:
             self._check()
             now = self.store.machine.clock.monotonic()
-            if not force and now - self._last_live < LIVE_EVERY_S:
+            every_s = LIVE_EVERY_S if self.store.backend.traits.touch else LIVE_EVERY_BUCKET_S
+            if not force and now - self._last_live < every_s:
                 return False
             self._last_live = now
             self.beat()

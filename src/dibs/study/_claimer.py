@@ -78,7 +78,8 @@ class Claimer:
         self.watch = Watch()
 
     def step(self) -> Attempt | Idle:
-        """Claim the next attempt, or say why there is none. Raises StoreError, UnsureError."""
+        """Claim the next attempt, or say why there is none. Raises StoreError, UnsureError, RefusedError (in a copy)."""
+        self.store.demand_own()
         self.view.refresh()
         if self.view.notes.stopped:
             return Idle("stopped")
@@ -87,7 +88,8 @@ class Claimer:
         return claimed or self._serve_wish() or self._fresh() or self._idle()
 
     def look(self) -> Idle | None:
-        """Why there is nothing to claim, None if there may be something; claims nothing. Raises StoreError."""
+        """Why there is nothing to claim, None if there may be something; claims nothing. Raises StoreError, RefusedError."""
+        self.store.demand_own()
         self.view.refresh()
         if self.view.notes.stopped:
             return Idle("stopped")

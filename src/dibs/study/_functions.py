@@ -59,7 +59,7 @@ def take(
     Of all callers on all machines at most one gets an attempt. ``attempt=None``: attempt 0 if nobody ever
     claimed the trial, the next one if it is interrupted, to be retried or released. ``attempt=k`` needs k-1 to
     exist. ``of`` (default trial + 1) is the number of trials the caller wants in all. No study.json is written.
-    Raises UsageError, RefusedError (another goal than the study's), UnsureError, StoreError.
+    Raises UsageError, RefusedError (another goal than the study's, or a copy), UnsureError, StoreError.
     """
     _is_store(store)
     trial = _index("trial", trial)
@@ -68,6 +68,7 @@ def take(
     if goal not in ("min", "max"):
         raise UsageError(f'goal must be "min" or "max", not {goal!r}')
     values = _values(point)
+    store.demand_own()
     view = view_of(store, study)
     with view.lock:
         view.notes.refresh(store.machine.clock.monotonic())
@@ -119,7 +120,7 @@ def report(
         raise NotOwner(f"trial {trial} of {study!r} was not taken by this process: take it first")
     if isinstance(mine, str):
         raise AlreadyClosed(f"this process has closed {mine}: the first close is the last write")
-    if dict(mine.point) != _values(point):
+    if not _same(point, mine.point) and _values(point) != mine.point:
         raise UsageError(
             f"attempt {mine.attempt} of trial {trial} has the point {mine.point}: train what take returned"
         )
@@ -144,8 +145,8 @@ def report(
 def finished(store: Store, space: Space | None = None, *, study: str) -> History:
     """Done trials (and attached results) with their scores, by index; with a space, those of its parameters only."""
     _is_space(space)
-    history = _results.finished_of(_fresh(store, study))
-    return history if space is None else _within(store, study, space).settled(history)
+    view = _fresh(store, study)
+    return _results.finished_of(view, None if space is None else _within(store, study, space))
 
 
 def in_flight(store: Store, space: Space | None = None, *, study: str) -> History:
@@ -247,6 +248,14 @@ def _values(point: Mapping[str, Any]) -> dict[str, Any]:
         raise UsageError(f"a point maps names to values: {wrong}") from None
 
 
+def _same(point: Any, other: dict[str, Any]) -> bool:
+    """Whether it is that very point, as it nearly always is."""
+    try:
+        return type(point) is dict and bool(point == other)
+    except ValueError:  # arrays
+        return False
+
+
 def _is_store(store: Any) -> None:
     if not isinstance(store, Store):
         raise UsageError(f"store must be a Store, not {store!r:.80}: Store(path)")
@@ -266,7 +275,7 @@ def _index(what: str, value: Any) -> int:
 
 def _place(store: Store) -> str | int:
     """Which store a taken trial is in: by its path, or, where nothing else tells two apart, by this very object."""
-    return store.url if store.backend.root is not None else id(store)
+    return id(store) if store.url == "memory:" else store.url
 
 
 def _terms(store: Store, study: str, goal: str, me: str | None, of: int) -> Terms:

@@ -16,6 +16,7 @@ __all__ = ["Hint", "Names"]
 
 SETTLED_S = 2.0  # a stamp may be as coarse as this (exFAT, HFS+, old NFS servers)
 TRUST_S = 60.0
+BASE_EVERY_S = 10.0  # without hints: how often to look for parts that were not there
 UNSETTLED_S = 0.1  # how often to look again while a change within the stamp's tick could hide
 
 
@@ -71,6 +72,9 @@ class Names:
         self._bitmap = bytearray(BLOCK)
         self._low = 0
         self._base = Hint(keys.base)
+        self._present: set[str] | None = None  # the study's parts, where only a listing tells
+        self._looked = float("-inf")
+        self._just_looked = False
         self.above = True  # whether folders may have come into being directly below the study
         self._tops = {kind: Hint(keys.base + kind + "/") for kind in ("trial", "again")}
         self._blocks: dict[str, dict[int, Hint]] = {"trial": {}, "again": {}}
@@ -133,6 +137,7 @@ class Names:
         """(n, attempt) of names that were not ``told``; lists only what its hint says may have changed."""
         self.moved = set()
         if not self.store.backend.traits.stamps:
+            self._look_at_base(now)
             yield from self._from_listing()
             return
         self.above = self._base.due(self.store, now)
@@ -167,6 +172,7 @@ class Names:
 
     def look_again(self) -> None:
         """A refresh failed on its way: nothing that was listed counts as looked at."""
+        self._present = None
         for hint in (
             self._base,
             *self._tops.values(),
@@ -210,11 +216,25 @@ class Names:
             else:
                 seen.add(name)
 
+    def has(self, part: str) -> bool:
+        """Whether the study has anything under ``part`` (trial, again, note, given), as far as is known."""
+        return self._present is None or part in self._present
+
+    def _look_at_base(self, now: float) -> None:
+        """No hints: one listing of the study's parts saves one of each part that is not there."""
+        due = now - self._looked >= BASE_EVERY_S and not self._just_looked
+        self._just_looked = self._present is None or due  # every other time is enough
+        if self._just_looked:
+            self._present, self._looked = {*self.store.backend.names(self.keys.base), "trial"}, now
+
     def _from_listing(self) -> Iterator[tuple[int, int]]:
         """No hints: one listing from the lowest block with a missing name, and one of ``again/``."""
         block = self.low // BLOCK
-        after = self.keys.attempt(block * BLOCK, 0)[:-6] if block else ""
+        # an offset is shaped like a key: some servers skip a whole folder for one that is not
+        after = self.keys.attempt(block * BLOCK - 1, 0) if block else ""
         for kind, start in (("trial", after), ("again", "")):
+            if not self.has(kind):
+                continue
             prefix = self.keys.base + kind + "/"
             for entry in self.store.backend.list(prefix, start):
                 found = self.keys.parse(entry.key)

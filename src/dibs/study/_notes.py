@@ -78,6 +78,8 @@ class Notes:
         return changed
 
     def _moved(self, now: float, above: bool) -> bool:
+        if not self.store.backend.traits.stamps:
+            return True
         if self._top.due(self.store, now, above):
             for name in self.store.backend.names(self._top.prefix):
                 if name not in self._kinds:

@@ -12,6 +12,7 @@ from dibs.search import History
 from ._fold import Folded, Seen
 from ._quiet import counts, is_quiet
 from ._view import View
+from ._within import Within
 
 __all__ = [
     "TrialResult",
@@ -102,11 +103,17 @@ def no_result(view: View) -> NoResult:
     return NoResult(f"study {view.study!r} has no done trial yet ({counted})")
 
 
-def finished_of(view: View) -> History:
-    """Done trials with their scores (and attached results), by index; pruned and failed are not in it."""
+def finished_of(view: View, within: Within | None = None) -> History:
+    """Done trials with their scores (and attached results), by index; pruned and failed are not in it.
+
+    ``within``: only those whose points have parameters of a space alone.
+    """
     with view.lock:
         rows = [row for trial in view.specials() if trial.state == "done" and (row := _row(trial.counts))]
-        return History.of(_given(view) + rows) + view.table.history(done_only=True)
+        few = History.of(_given(view) + rows)
+        if within is None:
+            return few + view.table.history(done_only=True)
+        return within.all(few) + within.settled(view.table)
 
 
 def in_flight_of(view: View, stale_s: float) -> History:
@@ -154,4 +161,6 @@ def _row(seen: Seen) -> tuple[int, dict[str, Any], float | None, str, int | None
 
 
 def _given(view: View) -> list[Any]:
+    if not view.given:
+        return []
     return [(-1, point, score, "done", None) for _, (point, score) in sorted(view.given.items())]

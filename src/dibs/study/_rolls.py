@@ -7,9 +7,10 @@ deleted. A copy in a roll is the record, even if somebody removed the file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from dibs.backend import Object
 from dibs.errors import RecordError
 from dibs.record import Closed, TrialRecord, decode_roll, decode_who, records_of, verbatim
 from dibs.store import Store, StudyKeys
@@ -18,6 +19,7 @@ __all__ = ["Rolls", "whole"]
 
 T = 64  # closed records that make a roll worth its name
 MOST = 256  # in one roll
+AT_ONCE = 32  # rolls read at once
 JOIN = 32  # rolls of level 0 in one of level 1
 
 
@@ -86,15 +88,14 @@ class Rolls:
         self.store.settler.claim(key, body)
 
     def _all(self) -> Iterator[list[Closed]]:
-        for k in self._numbers(1):
-            records = self._read(1, k)
+        joined = self._numbers(1)
+        for k, records in zip(joined, self._read_many(1, joined), strict=True):
             if records:
                 self._joined.add(k)
                 yield records
         numbers = self._numbers(0)
-        for seq in numbers:
-            if seq // JOIN not in self._joined:
-                yield self._read(0, seq) or []
+        for records in self._read_many(0, [seq for seq in numbers if seq // JOIN not in self._joined]):
+            yield records or []
         self._next = max(numbers, default=max(self._joined, default=-1) * JOIN + JOIN - 1) + 1
 
     def _numbers(self, level: int) -> list[int]:
@@ -103,11 +104,21 @@ class Rolls:
 
     def _read(self, level: int, seq: int) -> list[Closed] | None:
         """The roll's records, [] if it does not read (it is skipped, and told), None if there is none."""
-        key = self.keys.roll(level, seq)
+        return next(self._read_many(level, [seq]))
+
+    def _read_many(self, level: int, seqs: Sequence[int]) -> Iterator[list[Closed] | None]:
+        """The same of several, at once where that is faster, a few at a time so that memory is bounded."""
+        for start in range(0, len(seqs), AT_ONCE):
+            keys = [self.keys.roll(level, seq) for seq in seqs[start : start + AT_ONCE]]
+            for key, there in zip(keys, self.store.backend.read_many(keys), strict=True):
+                yield self._decoded(key, there)
+
+    def _decoded(self, key: str, there: Object | RecordError | None) -> list[Closed] | None:
+        if there is None:
+            return None
         try:
-            there = self.store.backend.read(key)
-            if there is None:
-                return None
+            if isinstance(there, RecordError):
+                raise there
             records = decode_roll(there.data, key, self.keys.name)
         except RecordError as wrong:  # torn, of another version, or no file at all
             self._problems[key] = f"{wrong} (a roll is only a cache: nothing is lost)"

@@ -66,7 +66,10 @@ class Table:
         self._whos: dict[bytes | Who, Who] = {}
         self.goals: set[Goal] = set()  # what the rows say; one, unless something is wrong
         self._top = 0  # no row at or above
-        self._count = 0
+        self._order = np.zeros(256, np.int64)  # the rows in the order they came
+        self._count = self._dones = 0
+        self.epoch = 0  # how often a row was dropped, which moves those that came later
+        self._shared = False  # a history may still look into the columns, as far as they reach now
 
     def __len__(self) -> int:
         return self._count
@@ -96,7 +99,7 @@ class Table:
         self._seed[ns] = [record.seed for record in records]
         self._of[ns] = [record.of for record in records]
         self._took[ns] = np.array([record.took_s for record in records], np.float64)
-        self._count += len(records)
+        self._came(ns)
         self.goals |= {record.goal for record in records if record.goal}
         points, whos, started, known = self._points, self._who, self._started, self._whos
         for record in records:
@@ -124,17 +127,25 @@ class Table:
         self._points[n], self._started[n], self._who[n] = record.point, record.started_at, self._one(record.who)
         if record.goal:
             self.goals.add(record.goal)
-        self._count += 1
+        self._came(n)
         if record.reason or record.wish or record.contract:
             self._keep_rare(record)
 
     def drop(self, n: int) -> None:
         """Forget a row."""
+        if self._shared:
+            self._state, self._score, self._step = self._state.copy(), self._score.copy(), self._step.copy()
+            self._points = self._points.copy()
+            self._shared = False
+        order = self._order[: self._count]
+        self._order = order[order != n]
+        self._dones -= int(self._state[n] == _DONE)
+        self._count -= 1
+        self.epoch += 1
         self._state[n] = 0
         self._score[n] = np.nan
-        self._who[n] = self._started[n] = None  # the point stays: a history may still share it
+        self._who[n] = self._started[n] = self._points[n] = None
         self._rare.pop(n, None)
-        self._count -= 1
 
     def parts(self) -> dict[Who, tuple[int, int]]:
         """Who closed rows: (all of them, those done)."""
@@ -169,11 +180,23 @@ class Table:
         failed = np.flatnonzero(self._state[: self._top] == _CODE["failed"]).tolist()
         return (self._rare.get(n, {}).get("reason") for n in failed)
 
+    def since(self, count: int) -> list[tuple[int, dict[str, Any]]]:
+        """(index, point) of the rows that came after the first ``count``; valid for one ``epoch``."""
+        return [(n, self._points[n] or {}) for n in self._order[count : self._count].tolist()]
+
     def history(self, *, done_only: bool) -> History:
-        """The rows as a history, by index: columns are copied, points shared."""
-        state = self._state[: self._top]
-        ns = np.flatnonzero(state == _DONE if done_only else state)
-        return History.columns(ns, self._score[ns], state[ns] - 1, self._step[ns], _Points(self._points, ns))
+        """The rows there are now as a history, by index; it costs nothing until somebody looks into it."""
+        top, count, order = self._top, self._count, self._order
+        state, score, step, points = self._state, self._score, self._step, self._points
+        self._shared = True
+
+        def make() -> History:
+            there = np.zeros(top, np.bool_)
+            there[order[:count]] = True
+            ns = np.flatnonzero(there & (state[:top] == _DONE) if done_only else there)
+            return History.columns(ns, score[ns], state[ns] - 1, step[ns], _Points(points, ns))
+
+        return History.later(self._dones if done_only else count, make)
 
     def ranked(self, sign: float, k: int) -> list[int]:
         """The k rows with the best done scores, best first, ties by index."""
@@ -190,6 +213,16 @@ class Table:
 
     def _keep_rare(self, record: TrialRecord | Closed) -> None:
         self._rare[record.n] = {"reason": record.reason, "wish": record.wish, "contract": record.contract}
+
+    def _came(self, ns: Any) -> None:
+        """A row, or an array of rows, has been filled in."""
+        before, self._count = self._count, self._count + (1 if type(ns) is int else len(ns))
+        if self._count > len(self._order):
+            more = np.zeros(self._count + self._count // 2, np.int64)
+            more[:before] = self._order[:before]
+            self._order = more
+        self._order[before : self._count] = ns
+        self._dones += int(np.count_nonzero(self._state[ns] == _DONE))
 
     def _grow(self, top: int) -> None:
         self._top = max(self._top, top)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import os
+import tempfile
 import traceback
 from pathlib import Path
 from types import TracebackType
@@ -125,15 +126,9 @@ class Trial:
 
     @property
     def folder(self) -> Path:
-        """A private folder of this attempt, made when first used: under ``DIBS_WORK``, else in the store."""
-        keys, store = self._attempt.keys, self._attempt.store
-        work = keys.work(self.n, self.attempt)
-        if os.environ.get("DIBS_WORK"):
-            path = Path(os.environ["DIBS_WORK"]).absolute() / work.removeprefix("study/")
-        elif store.backend.root is not None:
-            path = store.backend.root / work
-        else:
-            raise UsageError("this store has no folders: set DIBS_WORK to a local folder for the attempts' files")
+        """A private folder of this attempt, made when first used: under ``DIBS_WORK``, else in the store (of a bucket:
+        in the temporary folder of this machine)."""
+        path = self._place()
         if path.is_symlink():
             raise StoreError(f"{path} is a link: whoever planted it would get this trial's files; remove it by hand")
         try:
@@ -141,6 +136,17 @@ class Trial:
         except OSError as wrong:
             raise StoreError(f"the folder {path} cannot be made: {wrong.strerror or wrong}") from wrong
         return path
+
+    def _place(self) -> Path:
+        """Where the attempt's folder is, or would be."""
+        keys, store = self._attempt.keys, self._attempt.store
+        work = keys.work(self.n, self.attempt)
+        if os.environ.get("DIBS_WORK"):
+            return Path(os.environ["DIBS_WORK"]).absolute() / work.removeprefix("study/")
+        if store.backend.root is not None:
+            return store.backend.root / work
+        # a bucket has no folders
+        return Path(tempfile.gettempdir()) / f"dibs-work-{os.getuid()}" / work.removeprefix("study/")
 
     @property
     def log(self) -> Path:
@@ -288,10 +294,23 @@ class Trial:
         step = max(self._attempt.curve, default=None)
         self._close("failed", step=step, reason=reason[:500], traceback=trace, again=self._again)
 
+    def _keep_log(self) -> None:
+        """In a bucket nobody else could read this machine's log: it is kept by digest, if there is one."""
+        store = self._attempt.store
+        if store.backend.root is not None:
+            return
+        path = self._place() / "log.txt"
+        try:
+            if path.is_file() and path.stat().st_size:
+                self._attempt.files["log.txt"] = store.put(path)
+        except (OSError, StoreError) as wrong:
+            log.warning("trial %d: its log stays on this machine (%s): %s", self.n, path, wrong)
+
     def _close(self, state: str, **fields: Any) -> None:
         if not self._ours:
             raise NotOwner(f"trial {self.n} was claimed before this process was forked: only its owner closes it")
         with self._session.shielded():
+            self._keep_log()
             self._attempt.close(state, **fields)
             self._ended = fields.get("reason")
             self._session.close(self)

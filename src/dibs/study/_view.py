@@ -8,7 +8,9 @@ acts on it claims, and the name decides.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
+from dibs.backend import Object
 from dibs.errors import NewerFormat, RecordError, StoreError
 from dibs.record import TrialRecord, decode_trial
 from dibs.store import BLOCK, Store
@@ -68,12 +70,15 @@ class View(Known):
                 new.append(at)
         if len(new) > MANY:
             self._read_rolls()
+        found = self._read_all([at for at in new if not self._knows(*at)])
         for at in new:
-            if self._knows(*at) or self._read(*at):
+            if self._knows(*at) or at in found:
                 self.names.told(*at)
         self._reread(beats)
-        self.notes.refresh(now, self.names.above)
-        self.given.refresh(now, self.names.above)
+        if self.names.has("note"):
+            self.notes.refresh(now, self.names.above)
+        if self.names.has("given"):
+            self.given.refresh(now, self.names.above)
         self._catch_up()
 
     def look(self, n: int, attempt: int) -> Seen | None:
@@ -160,12 +165,10 @@ class View(Known):
         """Read the open attempts that may have changed."""
         moved = self.names.moved
         if beats:
-            for at in sorted(self._open):
-                self._read(*at)
+            self._read_all(sorted(self._open))
             return
         if not self.store.backend.traits.stamps:
-            for at in self._by_turns():
-                self._read(*at)
+            self._read_all(self._by_turns())
             return
         for n, attempt in sorted(self._open):
             version = self._open.get((n, attempt), "")
@@ -210,17 +213,23 @@ class View(Known):
 
     def _read(self, n: int, attempt: int) -> bool:
         """Read the attempt now; False if there is nothing under its name (any more, or as far as is seen here)."""
+        return bool(self._read_all([(n, attempt)]))
+
+    def _read_all(self, ats: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
+        """Read attempts, at once where that is faster; returns those that are there."""
+        there = self.store.backend.read_many([self.keys.attempt(*at) for at in ats])
+        return {at for at, found in zip(ats, there, strict=True) if self._received(*at, found)}
+
+    def _received(self, n: int, attempt: int, found: Object | RecordError | None) -> bool:
         key = self.keys.attempt(n, attempt)
-        try:
-            there = self.store.backend.read(key)
-        except RecordError as wrong:  # a link, a FIFO, something huge under a record's name
-            self.problems[key] = str(wrong)
+        if isinstance(found, RecordError):  # a link, a FIFO, something huge under a record's name
+            self.problems[key] = str(found)
             self._put(Seen(n, attempt, None, 0.0, self.store.backend.version(key) or "?"))
             return True
-        if there is None:
+        if found is None:
             self._forget(n, attempt)
             return False
-        self._take(n, attempt, there.data, there.modified, there.version)
+        self._take(n, attempt, found.data, found.modified, found.version)
         return True
 
     def _take(self, n: int, attempt: int, data: bytes, modified: float, version: str) -> None:

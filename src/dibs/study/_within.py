@@ -10,43 +10,52 @@ from numpy.typing import NDArray
 from dibs.search import History
 from dibs.space import Space
 
-from ._table import FAR
+from ._table import Table
 
 __all__ = ["Within"]
 
-_UNKNOWN, _WITHIN, _WITHOUT = 0, 1, 2
-
 
 class Within:
-    """Remembers by index, for one study and one set of parameters, what it has looked at."""
+    """Remembers, for one study and one set of parameters, what it has looked at."""
 
     def __init__(self, space: Space) -> None:
         self.names = frozenset(space.names)
-        self._known: NDArray[np.int8] = np.zeros(256, np.int8)
+        self._clear(0)
 
-    def settled(self, history: History) -> History:
-        """Those rows whose points have parameters of the space only; rows without an index are always looked at."""
-        ns = history.n
-        top = int(ns[-1]) + 1 if len(ns) else 0  # sorted
-        if top > FAR + 4 * len(ns):
-            return self.all(history)
-        known = self._known
-        if top > len(known):
-            known = np.concatenate([known, np.zeros(max(top, len(known) * 3 // 2) - len(known), np.int8)])
-        indexed = ns >= 0
-        codes = np.where(indexed, known[ns], _UNKNOWN)
-        for at in np.flatnonzero(codes == _UNKNOWN).tolist():
-            codes[at] = self._code(history[at][0])
-        known[ns[indexed]] = codes[indexed]
-        self._known = known
-        return _kept(history, codes == _WITHIN)
+    def _clear(self, epoch: int) -> None:
+        self._epoch, self._seen = epoch, 0  # so many rows of the table were looked at
+        self._foreign: NDArray[np.bool_] = np.zeros(0, np.bool_)  # by index, as far as there is a foreign one
+
+    def settled(self, table: Table) -> History:
+        """The table's done rows whose points have parameters of the space only."""
+        if table.epoch != self._epoch:
+            self._clear(table.epoch)
+        for n, point in table.since(self._seen):
+            if not self._has(point):
+                self._mark(n)
+            self._seen += 1
+        history = table.history(done_only=True)
+        return _kept(history, ~self._is_foreign(history.n)) if len(self._foreign) else history
 
     def all(self, history: History) -> History:
-        """The same, every row looked at: an open trial may be claimed anew with another point."""
-        return _kept(history, np.array([self._code(point) == _WITHIN for point in history.points], bool))
+        """Those rows, every row looked at: an open trial may be claimed anew with another point."""
+        return (
+            _kept(history, np.array([self._has(point) for point in history.points], bool)) if len(history) else history
+        )
 
-    def _code(self, point: Any) -> int:
-        return _WITHIN if point.keys() <= self.names else _WITHOUT
+    def _has(self, point: Any) -> bool:
+        return bool(point.keys() <= self.names)
+
+    def _mark(self, n: int) -> None:
+        if n >= len(self._foreign):
+            more = np.zeros(n + 1 + n // 2, np.bool_)
+            more[: len(self._foreign)] = self._foreign
+            self._foreign = more
+        self._foreign[n] = True
+
+    def _is_foreign(self, ns: NDArray[np.int64]) -> NDArray[np.bool_]:
+        inside = ns < len(self._foreign)
+        return np.where(inside, self._foreign[np.where(inside, ns, 0)], False)
 
 
 def _kept(history: History, keep: NDArray[np.bool_]) -> History:

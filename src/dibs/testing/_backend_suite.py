@@ -227,6 +227,8 @@ class BackendSuite(BackendRaces):
         assert b"".join(read) == b"".join(chunks)
         assert max(map(len, read)) <= MIB
         assert data_of(backend, "blobs/00/x") == b"".join(chunks)
+        for start in (MIB + 1, sum(map(len, chunks)) - 1, sum(map(len, chunks))):
+            assert b"".join(backend.stream("blobs/00/x", start) or [b"missing"]) == b"".join(chunks)[start:]
 
     def test_a_source_that_fails_stages_nothing(self, backend: Backend) -> None:
         def source() -> Iterator[bytes]:

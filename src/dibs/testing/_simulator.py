@@ -289,6 +289,7 @@ class Stage:
             if not actor.killed and actor.view.attempts:
                 actor.store.backend, actor.view.lock = self.truth, RLock()
                 actor.view.refresh()
+                actor.view.refresh()  # in a bucket the study's parts are listed every other time
                 self.events.append(Event(self.world.now, actor.name, "held", reading=reading_of(actor.view)))
 
 

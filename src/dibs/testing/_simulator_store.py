@@ -270,10 +270,10 @@ class Wire(Backend):
         self._way()
         return held
 
-    def stream(self, key: str) -> Iterator[bytes] | None:
+    def stream(self, key: str, start: int = 0) -> Iterator[bytes] | None:
         self._way()
         self._fail("stream", key)
-        return self.truth.stream(key)
+        return self.truth.stream(key, start)
 
     def list(self, prefix: str, after: str = "", *, details: bool = False) -> Iterator[Entry]:
         self._way()

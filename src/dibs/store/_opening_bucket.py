@@ -1,0 +1,141 @@
+"""Opening a store in a bucket: what the URL says, and the proof that the server keeps its conditions.
+
+A server that accepts a second conditional PUT of one key would hand every trial to everybody, so a store is created
+only after a probe that was refused as it should be. The verdict lies in the marker, which is created once: of ten
+thousand workers one pays for the probe.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+
+from dibs._clock import iso
+from dibs.backend import Backend, BucketBackend, Outcome, RetryingBackend
+from dibs.errors import RecordError, StoreError, UsageError
+from dibs.record import FORMAT, decode
+
+from ._keys import COPY_OF, MARKER
+from ._machine import Machine
+from ._opening import in_job_array
+from ._settle import Settler
+
+__all__ = ["BUCKETS", "bucket_url", "open_bucket"]
+
+log = logging.getLogger("dibs")
+BUCKETS = ("s3", "gs", "az")
+_OPTIONS = ("endpoint", "region", "virtual_hosted_style_request", "account_name", "skip_signature", "use_emulator")
+_SECRETS = ("access_key_id", "secret_access_key", "session_token", "account_key", "sas_key", "token", "password")
+
+
+def bucket_url(endpoint: str, bucket: str, prefix: str = "", **options: str) -> str:
+    """The URL of a store in a bucket of a server that speaks S3: ``s3://bucket/prefix?endpoint=...``."""
+    if not endpoint.startswith(("http://", "https://")):
+        raise UsageError(f"an endpoint is a URL such as https://s3.example.org, not {endpoint!r}")
+    path = "/".join(part for part in (bucket.strip("/"), prefix.strip("/")) if part)
+    return f"s3://{path}?{urlencode({'endpoint': endpoint.rstrip('/'), **options}, quote_via=quote, safe=':/')}"
+
+
+def open_bucket(
+    url: str, machine: Machine, *, create: bool | None, environ: Mapping[str, str] = os.environ
+) -> tuple[Backend, dict[str, Any]]:
+    """The backend behind a bucket's URL and the marker's body. Raises UsageError and StoreError with the remedy."""
+    base, options = _parts(url)
+    backend = RetryingBackend(BucketBackend(base, options), machine.clock, machine.entropy)
+    marker = _read_marker(backend, base)
+    if marker is not None:
+        return backend, marker
+    if create is False:
+        raise StoreError(f"there is no store at {base}: check the URL, or create it by running a search")
+    if create is None and in_job_array(environ):
+        raise StoreError(
+            f"there is no store at {base}, and a task of a job array does not create one: create it once beforehand, "
+            "or say --create (create=True)"
+        )
+    _demand_empty(backend, base)
+    _probe(backend, machine, base)
+    return backend, _create_marker(backend, machine, base)
+
+
+def _parts(url: str) -> tuple[str, dict[str, str]]:
+    """The URL without its query, and the query as the client's options."""
+    parts = urlsplit(url)
+    if parts.username or parts.password:
+        raise UsageError(
+            "a store's URL ends up in logs: give credentials through the environment or a profile, not in it"
+        )
+    if not parts.netloc:
+        raise UsageError(f"{url} names no bucket: write {parts.scheme}://BUCKET/PREFIX")
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    for name in options:
+        if name in _SECRETS:
+            raise UsageError(f"{name} in a store's URL would end up in logs: set it in the environment or a profile")
+        if name not in _OPTIONS:
+            raise UsageError(f"unknown option {name!r} in a store's URL: the options are {', '.join(_OPTIONS)}")
+    prefix = parts.path.strip("/")
+    return f"{parts.scheme}://{parts.netloc}" + (f"/{prefix}" if prefix else ""), options
+
+
+def _read_marker(backend: Backend, base: str) -> dict[str, Any] | None:
+    there = backend.read(MARKER)
+    if there is None:
+        return None
+    try:
+        body = decode(there.data, MARKER)
+    except RecordError as wrong:
+        raise type(wrong)(f"{base}: {wrong}; the marker of a store is never rewritten", key=MARKER) from None
+    if body.get("kind") != "dibs" or body.get("claim") != "put":
+        raise StoreError(f"{base}/{MARKER} is not the marker of a store in a bucket: give another prefix", key=MARKER)
+    return body
+
+
+def _demand_empty(backend: Backend, base: str) -> None:
+    """A prefix that holds something else is somebody else's: a store would mix with it."""
+    found = [name for name in backend.names("") if name not in ("tmp", "probe", MARKER, COPY_OF)]
+    if found:
+        raise StoreError(f"{base} holds other objects ({found[0]!r}, ...) and no store: give a prefix of its own")
+
+
+def _probe(backend: Backend, machine: Machine, base: str) -> None:
+    """Two conditional PUTs of one key and two rewrites; a server that accepts the wrong ones is refused."""
+    key = f"probe/{machine.entropy(8).hex()}.json"
+    try:
+        outcomes = [backend.create(key, backend.stage(b'{"probe":%d}' % turn)) for turn in (1, 2)]
+        there = backend.read(key)
+        if outcomes[0] is Outcome.UNSURE or there is None:
+            raise StoreError(f"{base}: the server gave no clear answer to a first write: try again")
+        if outcomes == [Outcome.WON, Outcome.WON]:
+            raise StoreError(
+                f"{base}: this server accepted a second conditional PUT (If-None-Match: *) of one key, so every trial would "
+                "be handed to everybody; use AWS S3, R2, GCS, Azure, a recent MinIO or SeaweedFS, or a shared folder"
+            )
+        if outcomes != [Outcome.WON, Outcome.LOST]:
+            raise StoreError(f"{base}: something else writes under probe/ of this prefix: give one of its own")
+        if backend.replace(key, backend.stage(b'{"probe":3}'), '"0123456789abcdef0123456789abcdef"') is Outcome.WON:
+            raise StoreError(
+                f"{base}: this server accepted a rewrite with a wrong version (If-Match), so a late heartbeat could undo a "
+                "result; use AWS S3, R2, GCS, Azure, a recent MinIO or SeaweedFS, or a shared folder"
+            )
+        if backend.replace(key, backend.stage(b'{"probe":4}'), there.version) is Outcome.LOST:
+            raise StoreError(
+                f"{base}: this server refused a rewrite with the right version (If-Match): it cannot be used"
+            )
+    finally:
+        backend.delete(key)
+
+
+def _create_marker(backend: Backend, machine: Machine, base: str) -> dict[str, Any]:
+    body = {
+        "v": FORMAT, "kind": "dibs", "backend": "bucket", "claim": "put", "verdict": "conditional",
+        "created_at": iso(machine.clock.wall()), "who": machine.who(""),
+    }  # fmt: skip
+    held = Settler(backend, machine).claim(MARKER, body)
+    if held is not None:
+        log.info("created the store %s", base)
+        return held.body
+    marker = _read_marker(backend, base)  # somebody was faster: theirs counts
+    assert marker is not None, "a lost claim has a name"
+    return marker
