@@ -34,6 +34,7 @@ VERBS = {
     "doctor": "Find out whether a store can lie in a folder.",
     "check": "Look for damage in a store, and say what to do.",
     "gc": "Remove what nothing in a store can need.",
+    "copy": "Copy a store onto another place, folder or bucket.",
 }
 EPILOG = """\b
 Example:

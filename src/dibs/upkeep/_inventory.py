@@ -14,7 +14,7 @@ from dibs.store import Store
 from ._findings import Finding
 from ._layout import Place, place_of
 
-__all__ = ["Inventory", "take_inventory"]
+__all__ = ["Inventory", "entries_of", "take_inventory"]
 
 Step = Callable[[int], None]
 _RECORDS = ("trial", "again")
@@ -41,7 +41,7 @@ class Inventory:
 def take_inventory(store: Store, step: Step | None = None) -> Inventory:
     """Read the whole store. ``step`` is told how many objects were seen, for progress."""
     found = Inventory()
-    for entry in _entries(store):
+    for entry in entries_of(store):
         found.objects += 1
         found.bytes += max(0, entry.size)
         if step is not None:
@@ -51,7 +51,7 @@ def take_inventory(store: Store, step: Step | None = None) -> Inventory:
     return found
 
 
-def _entries(store: Store) -> Iterator[Entry]:
+def entries_of(store: Store) -> Iterator[Entry]:
     """All keys but temporaries and the attempts' own folders."""
     backend = store.backend
     for name in sorted(backend.names("")):

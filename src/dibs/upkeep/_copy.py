@@ -1,0 +1,278 @@
+"""One store copied onto another, folder or bucket, while workers run on the first: the same names, the same bytes.
+
+Blobs go before the record that names them, so that a reader of the copy never misses one. What is there is looked at
+again before it is touched, so a copy that was killed is simply begun again. The marker stays: what is exclusive on one
+side need not be on the other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from dibs.backend import Backend, Object, Outcome
+from dibs.errors import NewerFormat, RecordError, RefusedError, StoreError, UsageError
+from dibs.record import decode
+from dibs.store import ADOPTED, COPY_OF, Settler, Store, adopt, blob_key, mark_copy
+
+from ._copy_rules import final, named_blobs, rule_of
+from ._inventory import entries_of
+from ._layout import place_of
+
+__all__ = ["Copied", "Copier", "Trouble", "adopt_copy", "open_copy"]
+
+_AT_ONCE = 64
+_TRIES = 5
+_OWN = ("marker", "verdict", "adopted")  # what each store says of itself
+_PASSING = ("live", "work")  # a running curve and an attempt's own folder are worth nothing without the attempt
+_ORDER = {"study": 0, "given": 1, "wish": 1, "release": 1, "stop": 1, "trial": 2, "again": 3, "roll": 4, "blob": 6}
+_SAID = {
+    "other": "another owner's record is there: it is left alone",
+    "closed twice": "both are closed, differently: the copy's is left alone",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One thing that was not copied, and why."""
+
+    key: str
+    what: str
+
+
+@dataclass
+class Copied:
+    """What one pass did. ``same``: was there already; ``kept``: the copy's is as late or later."""
+
+    records: int = 0
+    blobs: int = 0
+    bytes: int = 0
+    same: int = 0
+    kept: int = 0
+    skipped: int = 0
+    troubles: list[Trouble] = field(default_factory=list)
+
+    def add(self, other: Copied) -> None:
+        """Count what the other one counted, too."""
+        self.records += other.records
+        self.blobs += other.blobs
+        self.bytes += other.bytes
+        self.same += other.same
+        self.kept += other.kept
+        self.skipped += other.skipped
+        self.troubles += other.troubles
+
+
+def open_copy(source: Store, url: str) -> Store:
+    """The store at ``url``, which is or becomes a copy of ``source``. Raises RefusedError if it is anything else."""
+    copy = Store(url, create=True)
+    theirs = source.marker.get("nonce")
+    if copy.marker.get("nonce") == theirs:
+        raise UsageError(f"{url} is the store it would be copied from")
+    there = copy.backend.read(COPY_OF)
+    if there is None:
+        if found := [name for name in copy.backend.names("") if name not in ("dibs.json", "verdict", "tmp", "probe")]:
+            raise RefusedError(f"{url} is a store of its own (it holds {found[0]!r}), not a copy: give another place")
+        mark_copy(Settler(copy.backend, copy.machine), {**copy.head("copy_of"), "marker": theirs}, source.url)
+        there = copy.backend.read(COPY_OF)
+    body = decode(there.data, COPY_OF) if there is not None else {}
+    if body.get("marker") != theirs:
+        raise RefusedError(f"{url} is a copy of {body.get('source')}, not of {source.url}")
+    _demand_copy(copy)
+    return copy
+
+
+def adopt_copy(copy: Store) -> bool:
+    """Make a copy a store of its own, for good; False if it was already. Raises RefusedError for what is no copy."""
+    if copy.backend.version(COPY_OF) is None:
+        raise RefusedError(f"{copy.url} is no copy: there is nothing to adopt")
+    return adopt(Settler(copy.backend, copy.machine), copy.head("adopted"))
+
+
+def _demand_copy(copy: Store) -> None:
+    if copy.backend.version(ADOPTED) is not None:
+        raise RefusedError(f"{copy.url} has been adopted: it is a store of its own now, and nothing is copied into it")
+
+
+class Copier:
+    """Copies ``source`` onto ``copy``, pass by pass; what can never change is looked at once.
+
+    ``step`` is told (objects looked at, bytes written) now and then. Raises StoreError, and RefusedError once the copy
+    is adopted. Records and blobs are read back after they were written.
+    """
+
+    def __init__(self, source: Store, copy: Store, step: Callable[[int, int], None] | None = None) -> None:
+        self.source, self.copy, self._step = source, copy, step
+        self._done: set[str] = set()
+        self._blobs: set[str] = set()
+        self._exclusive = copy.backend.traits.conditional_replace
+
+    def run(self) -> Copied:
+        """One pass over everything there is."""
+        told = Copied()
+        keys = [entry.key for entry in entries_of(self.source) if entry.key not in self._done]
+        keys.sort(key=lambda key: (_ORDER.get(place_of(key).kind, 5), key))
+        with self._alone():
+            for start in range(0, len(keys), _AT_ONCE):
+                _demand_copy(self.copy)
+                for one in self._lane().at_once(self._one, keys[start : start + _AT_ONCE]):
+                    told.add(one)
+                if self._step is not None:
+                    self._step(min(len(keys), start + _AT_ONCE), told.bytes)
+        told.troubles.sort(key=lambda trouble: trouble.key)
+        return told
+
+    def _lane(self) -> Backend:
+        """The side that is worth asking for several things at once."""
+        return (self.copy if self.copy.backend.traits.conditional_replace else self.source).backend
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """On a folder, whose rename asks for no version, one copier at a time; without a lock open records wait."""
+        root = self.copy.backend.root
+        if root is None:
+            yield
+            return
+        with locked(str(root)) as held:
+            self._exclusive = held
+            yield
+
+    # one object
+
+    def _one(self, key: str) -> Copied:
+        told, place = Copied(), place_of(key)
+        if place.kind in _PASSING:
+            told.skipped += 1
+        elif place.kind == "blob":
+            if not self._blob(place.digest, told):
+                told.troubles.append(Trouble(key, "its bytes have another digest"))
+        elif place.kind not in _OWN:
+            self._named(key, place.kind, told)
+        return told
+
+    def _named(self, key: str, kind: str, told: Copied) -> None:
+        try:
+            there = self.source.backend.read(key)
+            if there is None or not there.data:
+                return  # removed meanwhile; or claimed, and not written yet: the next pass has it
+            body = decode(there.data, key)
+            if kind == "foreign" and not body.get("nonce"):
+                raise RecordError(f"{key} is no object of a store")
+        except NewerFormat as wrong:
+            raise StoreError(f"{wrong}: nobody knows what it refers to", key=key) from None
+        except RecordError as wrong:
+            told.troubles.append(Trouble(key, f"it does not read and is not copied: {wrong}"))
+            return
+        for digest, certain in named_blobs(kind, body):
+            if not self._blob(digest, told) and certain:
+                told.troubles.append(Trouble(key, f"it names the blob {digest}, which is not there or damaged"))
+        if self._record(key, there.data, body, told) and final(kind, body):
+            self._done.add(key)
+
+    def _record(self, key: str, data: bytes, body: dict[str, Any], told: Copied) -> bool:
+        """Bring the copy's record up to this one; whether it now is. Raises StoreError."""
+        backend = self.copy.backend
+        for turn in range(_TRIES):
+            held = _look(backend, key)
+            rule = rule_of(data, body, None if held is None else held.data, exclusive=self._exclusive)
+            if rule == "same":
+                told.records += turn > 0
+                told.same += turn == 0
+                told.bytes += len(data) if turn else 0
+                return True
+            if rule == "keep":
+                told.kept += 1
+                return False
+            if rule in _SAID:
+                told.troubles.append(Trouble(key, _SAID[rule]))
+                return False
+            draft = backend.stage(data, durable=True)
+            try:
+                if held is None:
+                    backend.create(key, draft)
+                else:
+                    backend.replace(key, draft, held.version)
+            finally:
+                backend.discard(draft)
+            # whatever was answered, the next look decides
+        raise StoreError(f"{key} could not be written to {self.copy.url}: no clear answer {_TRIES} times", key=key)
+
+    def _blob(self, digest: str, told: Copied) -> bool:
+        """Whether the blob is in the copy (now)."""
+        if digest in self._blobs:
+            return True
+        key, backend = blob_key(digest), self.copy.backend
+        if backend.version(key) is None:
+            size = self._send(digest, key)
+            if size is None:
+                return False
+            told.blobs += 1
+            told.bytes += size
+        else:
+            told.same += 1
+        self._blobs.add(digest)
+        self._done.add(key)
+        return True
+
+    def _send(self, digest: str, key: str) -> int | None:
+        """Copy the bytes, hashed on the way and read back; None if they are missing or damaged."""
+        chunks = self.source.backend.stream(key)
+        if chunks is None:
+            return None
+        hasher = hashlib.sha256()
+        draft = self.copy.backend.stage(_hashed(chunks, hasher), durable=True)
+        try:
+            if hasher.hexdigest() != digest:
+                return None
+            if self.copy.backend.put(key, draft) is not Outcome.WON:
+                raise StoreError(f"the blob {digest} could not be written to {self.copy.url}", key=key)
+        finally:
+            self.copy.backend.discard(draft)
+        back = hashlib.sha256()
+        for _ in _hashed(self.copy.backend.stream(key) or iter(()), back):
+            pass
+        if back.hexdigest() != digest:
+            self.copy.backend.delete(key)
+            raise StoreError(
+                f"the blob {digest} came out differently from {self.copy.url}: it was removed there", key=key
+            )
+        return draft.size
+
+
+def _look(backend: Backend, key: str) -> Object | None:
+    try:
+        return backend.read(key)
+    except RecordError as wrong:  # a link, a FIFO: nothing of ours
+        raise StoreError(f"{key} in the copy cannot be read: {wrong}", key=key) from None
+
+
+def _hashed(chunks: Iterator[bytes], hasher: Any) -> Iterator[bytes]:
+    for chunk in chunks:
+        hasher.update(chunk)
+        yield chunk
+
+
+@contextlib.contextmanager
+def locked(folder: str) -> Iterator[bool]:
+    """Whether nobody else holds this folder; StoreError if somebody does. False where the system cannot say."""
+    try:
+        import fcntl
+    except ImportError:
+        yield False
+        return
+    fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            held = True
+        except BlockingIOError:
+            raise StoreError(f"another copy into {folder} is running: one at a time") from None
+        except OSError:
+            held = False
+        yield held
+    finally:
+        os.close(fd)
