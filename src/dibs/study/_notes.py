@@ -87,6 +87,13 @@ class Notes:
         due = [hint.due(self.store, now) for hint in self._kinds.values()]
         return any(due)
 
+    def probe_stop(self) -> None:
+        """Ask for the one name that would stop the study: a request, where listing all notes would be dearer."""
+        k = max(self._stops, default=-1) + 1
+        while self.store.backend.version(self.keys.stop(k)) is not None:
+            self._stops.add(k)
+            k += 1
+
     def look_again(self) -> None:
         """A refresh failed on its way: nothing that was listed counts as looked at."""
         for hint in (self._top, *self._kinds.values()):

@@ -77,6 +77,8 @@ class View(Known):
         self._reread(beats)
         if self.names.has("note"):
             self.notes.refresh(now, self.names.above)
+        else:  # as far as the last listing told: a stop counts from now on all the same
+            self.notes.probe_stop()
         if self.names.has("given"):
             self.given.refresh(now, self.names.above)
         self._catch_up()
