@@ -247,13 +247,13 @@ def test_what_is_left_keeps_its_indexes_and_what_was_looked_at_once_is_remembere
     take(store, POINT, study="spam", trial=10**9, goal="min")
     report(store, POINT, [0.5], study="spam", trial=10**9, state="done")
     assert list(finished(store, space, study="spam").n) == [*ours, 10**9]
-    assert len(store.kept["within", "spam", space.names]._known) < 1000, "an index far away costs no memory"
+    assert len(store.kept["within", "spam", space.names]._foreign) < 1000, "an index far away costs no memory"
 
 
 def test_a_settled_trial_is_looked_at_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[Any] = []
-    code = Within._code
-    monkeypatch.setattr(Within, "_code", lambda self, point: looked.append(point) or code(self, point))
+    has = Within._has
+    monkeypatch.setattr(Within, "_has", lambda self, point: looked.append(point) or has(self, point))
     space = Space(x=Float(0, 1))
     for n in range(1, 20):
         take(store, POINT, study="spam", trial=n, goal="min")
