@@ -70,10 +70,11 @@ class View(Known):
                 new.append(at)
         if len(new) > MANY:
             self._read_rolls()
-        found = self._read_all([at for at in new if not self._knows(*at)])
-        for at in new:
-            if self._knows(*at) or at in found:
-                self.names.told(*at)
+        if new:
+            found = self._read_all([at for at in new if not self._knows(*at)])
+            for at in new:
+                if self._knows(*at) or at in found:
+                    self.names.told(*at)
         self._reread(beats)
         if self.names.has("note"):
             self.notes.refresh(now, self.names.above)
