@@ -70,6 +70,13 @@ class Raw:
             return None
         return body
 
+    @property
+    def stopped(self) -> bool:
+        """Whether the highest stop has no go."""
+        told = [key.removesuffix(".json").rsplit("/", 2)[-2:] for key in self.notes]
+        stops = [int(k) for kind, k in told if kind == "stop"]
+        return bool(stops) and ["go", str(max(stops))] not in told
+
     def key(self, n: int, a: int) -> str:
         return f"{self.base}/{'again' if a else 'trial'}/{n // 256:06d}/{n:08d}-{a}.json"
 

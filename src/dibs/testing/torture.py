@@ -152,8 +152,10 @@ class Torture:
             self._hire(_MODES[self.crew.hired % len(_MODES)])
         if self._is_due("count", _COUNT_EVERY_S):
             self._raw = self.raw()
-            if wanted and not self.plan.trials and len(self._raw.attempts) > self.of - 2 * self.plan.workers:
-                self.of += 10 * self.plan.workers
+            if wanted and not self.plan.trials and len(self._raw.attempts) > self.of - 5 * self.plan.workers:
+                self.of += 15 * self.plan.workers  # those who are at work keep their own, smaller N
+            if wanted and self._raw.stopped and not self._steering():
+                self._hire("steer", steps=("resume",))  # whoever meant to was killed before
         if self._is_due("look", _LOOK_EVERY_S):
             self._look()
         if self._is_due("tell", _TELL_EVERY_S) and self._raw is not None:
