@@ -115,6 +115,15 @@ def test_each_damage_is_named(store: Store, name: str) -> None:
     assert all(finding.meaning and finding.cure for finding in report.findings)
 
 
+def test_a_folder_with_nothing_in_it_any_more_is_nothing(store: Store) -> None:
+    """What live/ is as soon as nobody runs a trial."""
+    (root(store) / "study/s/live/000000").mkdir(parents=True)
+    (root(store) / "study/s/note/wish").mkdir(parents=True)
+    assert kinds(store) == set()
+    (root(store) / "study/s/elsewhere").symlink_to(root(store))
+    assert kinds(store) == {"foreign"}
+
+
 def test_check_changes_nothing(store: Store) -> None:
     def seen() -> list[tuple[str, int, int]]:
         return sorted((str(p), p.stat().st_mtime_ns, p.stat().st_ino) for p in root(store).rglob("*"))

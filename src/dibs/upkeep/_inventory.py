@@ -79,8 +79,10 @@ def _below(store: Store, prefix: str, name: str) -> Iterator[Entry]:
     try:
         found = store.backend.read(key)
     except RecordError:
-        yield Entry(key, "", 0.0, -1)
-        return
+        root = store.backend.root
+        if root is None or (root / key).is_symlink() or not (root / key).is_dir():
+            yield Entry(key, "", 0.0, -1)
+        return  # a folder with nothing in it any more, such as live/ between runs, is nothing
     if found is not None:
         yield Entry(key, found.version, found.modified, len(found.data))
 
