@@ -8,7 +8,7 @@ import pytest
 
 from dibs.doctor import Clocks, Delay, Guest, Method, _judge
 from dibs.doctor._models import Lap
-from dibs.doctor._stamps import step_of, step_text
+from dibs.doctor._stamps import ahead_of, step_of, step_text
 
 NAMES = 40
 
@@ -209,3 +209,8 @@ def test_only_what_one_should_know_is_noted() -> None:
 def test_the_step_of_stamps(stamps: list[int], step: float, text: str) -> None:
     assert step_of(stamps) == step
     assert step_text(step) == text
+
+
+def test_each_stamp_narrows_down_how_far_the_clocks_are_apart() -> None:
+    assert ahead_of([(4.0, 6.0), (4.5, 9.0), (1.0, 5.5)], 0.0) == (5.0, 0.5)
+    assert ahead_of([(4.0, 5.0), (4.0, 5.0)], 2.0) == (5.5, 1.5), "a coarse stamp is cut down to its step"

@@ -56,9 +56,7 @@ def test_two_machines_find_it_exclusive_and_every_later_open_obeys(juicefs: Moun
     assert south.told["methods"] == report["methods"]
     assert all(each["one"] == each["names"] >= 300 for each in report["methods"])
     assert report["written"] == ["verdict/0.json", "dibs.json"]
-    late = {delay["what"]: delay["late_s"] for delay in report["delays"]}
-    assert None not in late.values()
-    assert late["a new name, looked up"] < 0.5 < late["a growth, by its size"], "attributes are kept for a second"
+    assert None not in {delay["late_s"] for delay in report["delays"]}, "all is seen in the end"
 
     marker = json.loads((juicefs.b / "store" / "dibs.json").read_bytes())
     assert (marker["claim"], marker["verdict"]) == ("link", "fuse.juicefs")

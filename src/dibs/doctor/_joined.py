@@ -47,9 +47,12 @@ Say = Callable[[str], None]
 
 
 def site_of(root: Path, machine: Machine) -> str:
-    """What tells one mount of one machine from any other: the boot and the device the folder lies on."""
+    """What tells one mount of one machine from any other: the boot and the device the folder lies on.
+
+    Not the host's name: two containers on one machine have two names and one kernel.
+    """
     who = machine.who("")
-    return f"{who['host']} {who['boot']} {(root if root.exists() else root.parent).stat().st_dev}"
+    return f"{who['boot'] or who['host']} {(root if root.exists() else root.parent).stat().st_dev}"
 
 
 def join(
@@ -219,11 +222,11 @@ class _Session:
         words = _words(methods)
         claim = next((name for name in METHODS if words[name] == "exclusive"), worst.claim)
         body = {
-            "v": FORMAT, "kind": "verdict", "created_at": iso(self.machine.clock.wall()), "who": self.machine.who(""),
+            "v": FORMAT, "kind": "verdict", "created_at": iso(self.machine.clock.wall()), "who": self.machine.who(self.meeting.guests[0].me),
             "mounts": sorted({guest.mount for guest in self.meeting.guests}), "machines": len(self.meeting.guests),
             "methods": words, "names": {each.name: each.names for each in methods},
             "several": {each.name: each.several for each in methods},
-            "late_s": {delay.what: delay.late_s for delay in sorted(late, key=_lateness)},
+            "late_s": {delay.what: _rounded(delay.late_s) for delay in sorted(late, key=_lateness)},
         }  # fmt: skip
         backend = FolderBackend(self.root, claim="mkdir" if words["link"] == "missing" else claim)
         return write_verdict(Settler(backend, self.machine), body)
@@ -231,6 +234,10 @@ class _Session:
 
 def _lateness(delay: Any) -> tuple[bool, float]:
     return delay.late_s is None, delay.late_s or 0.0
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 4)
 
 
 def _words(methods: tuple[Method, ...]) -> dict[str, str]:

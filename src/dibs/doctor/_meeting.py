@@ -24,7 +24,7 @@ from ._models import Guest
 __all__ = ["Meeting", "Samples"]
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S, _NUDGE_S = 0.001, 0.05, 0.25
-_SLACK_S = 60.0
+_GOOD_BYE_S = 60.0
 
 #: seat -> the least of (own clock when seen) - (theirs when written): delay plus the clocks' difference
 Samples = dict[int, float]
@@ -52,7 +52,7 @@ class Meeting:
         except OSError as error:
             raise StoreError(f"cannot meet in {self.folder}: {error.strerror or error}") from error
         who = self._machine.who(guest.me)
-        self._write("here", {"guest": vars(guest), "who": who, "of": self.machines, "patience_s": self.patience_s})
+        self._write("here", {"guest": vars(guest), "who": who, "of": self.machines})
         present = self._all_here()
         self._idents = sorted(present)
         self.seat = self._idents.index(self._ident)
@@ -72,7 +72,7 @@ class Meeting:
             with suppress(StoreError):
                 self._write("bye", {})
                 if self.seat == 0:
-                    self.patience_s = min(self.patience_s, _SLACK_S)
+                    self.patience_s = min(self.patience_s, _GOOD_BYE_S)
                     self._gather("bye")
                     self._clear()
                 return
@@ -144,23 +144,12 @@ class Meeting:
                 )
 
     def _living(self, told: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-        """Without those who were killed here, or came so long ago that they have given up."""
-        ours = self._stamp(self._ident)
+        """Without those who were killed on this machine; of others nobody knows, and their stamps may be by any clock."""
         return {
             ident: body
             for ident, body in told.items()
-            if ident == self._ident
-            or not (
-                self._machine.gone(Who(**body["who"]))
-                or self._stamp(ident) < ours - body["patience_s"] - _SLACK_S
-            )
-        }  # fmt: skip
-
-    def _stamp(self, ident: str) -> float:
-        try:
-            return self._path("here", ident).stat().st_mtime
-        except OSError:
-            return float("inf")
+            if ident == self._ident or not self._machine.gone(Who(**body["who"]))
+        }
 
     def _crowd(self) -> str:
         return f"say --machines N for N machines, or choose another name than --join {self.folder.name}"
@@ -193,7 +182,7 @@ class Meeting:
     def _write(self, step: str, told: Mapping[str, Any]) -> None:
         temp = self.folder / f"tmp-{step}-{self._ident}"
         try:
-            temp.write_text(json.dumps({**told, "at": self._clock.monotonic(), "end": True}))
+            temp.write_text(json.dumps({**told, "at": self._clock.monotonic()}))
             temp.rename(self._path(step, self._ident))
         except OSError as error:
             raise StoreError(f"cannot write to {self.folder}: {error.strerror or error}") from error
@@ -204,7 +193,7 @@ class Meeting:
             body = json.loads(self._path(step, ident).read_text())
         except (OSError, ValueError):
             return None
-        return body if isinstance(body, dict) and body.get("end") is True else None
+        return body if isinstance(body, dict) else None
 
     def nudge(self) -> None:
         """Change the folder, so that a client that keeps listings and missing names asks its server again."""

@@ -14,7 +14,7 @@ from dibs.store import Machine
 
 from ._models import Stamps
 
-__all__ = ["probe", "step_of", "step_text"]
+__all__ = ["ahead_of", "probe", "step_of", "step_text"]
 
 _SECOND = 1_000_000_000
 _STAMPS = 12
@@ -33,9 +33,14 @@ def probe(path: Path, machine: Machine) -> Stamps:
         ahead.append((stamp / _SECOND - after, stamp / _SECOND - before))
         machine.clock.sleep(0.003)
     step_s = step_of(seen)
+    return Stamps(step_s, *ahead_of(ahead, step_s))
+
+
+def ahead_of(brackets: Sequence[tuple[float, float]], step_s: float) -> tuple[float, float]:
+    """(by how much the stamps are ahead, to within so much) of all the (at least, at most) that were seen. Pure."""
     # a stamp is cut down to its step: the truth lies up to one step above
-    low, high = max(least for least, _ in ahead), min(most for _, most in ahead) + step_s
-    return Stamps(step_s, (low + high) / 2, abs(high - low) / 2)
+    low, high = max(least for least, _ in brackets), min(most for _, most in brackets) + step_s
+    return (low + high) / 2, abs(high - low) / 2
 
 
 def step_of(stamps_ns: Sequence[int]) -> float:
