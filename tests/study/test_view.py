@@ -89,6 +89,19 @@ def test_where_others_are_at_work_our_own_moves_hide_nothing() -> None:
     assert second.n in ours.view.names
 
 
+def test_the_end_of_a_trial_that_was_seen_open_is_seen_at_once() -> None:
+    backend = MemoryBackend()
+    ours, theirs = study_on(backend, 1), study_on(backend, 2)
+    mine, other = ours.claimer(100), theirs.claimer(100).step()
+    assert isinstance(other, Attempt)
+    for _ in range(3):  # the second look finds nothing new
+        attempt = mine.step()
+        assert isinstance(attempt, Attempt)
+        attempt.close("done", score=1.0)
+    other.close("done", score=0.0)
+    assert ours.best().n == other.n
+
+
 def test_a_lost_claim_says_that_others_are_at_work() -> None:
     backend = MemoryBackend()
     ours, theirs = study_on(backend, 1), study_on(backend, 2)

@@ -39,6 +39,8 @@ class Hint:
         """
         if not above and self._stamp == "":
             return False
+        if self._ours and now - self._listed < UNSETTLED_S:
+            return False  # whatever the stamp says now: it will be looked at before long
         stamp = store.backend.stamp(self.prefix)
         if self._ours:
             self._ours = False

@@ -64,6 +64,7 @@ class Table:
         self._started: list[str | None] = [None] * 256
         self._rare: dict[int, dict[str, Any]] = {}  # n -> reason, wish, contract where there is one
         self._whos: dict[bytes | Who, Who] = {}
+        self._last: Who | None = None
         self.goals: set[Goal] = set()  # what the rows say; one, unless something is wrong
         self._top = 0  # no row at or above
         self._order = np.zeros(256, np.int64)  # the rows in the order they came
@@ -99,7 +100,7 @@ class Table:
         self._seed[ns] = [record.seed for record in records]
         self._of[ns] = [record.of for record in records]
         self._took[ns] = np.array([record.took_s for record in records], np.float64)
-        self._came(ns)
+        self._came(ns, len(records), int(np.count_nonzero(self._state[ns] == _DONE)))
         self.goals |= {record.goal for record in records if record.goal}
         points, whos, started, known = self._points, self._who, self._started, self._whos
         for record in records:
@@ -127,7 +128,7 @@ class Table:
         self._points[n], self._started[n], self._who[n] = record.point, record.started_at, self._one(record.who)
         if record.goal:
             self.goals.add(record.goal)
-        self._came(n)
+        self._came(n, 1, int(record.state == "done"))
         if record.reason or record.wish or record.contract:
             self._keep_rare(record)
 
@@ -209,20 +210,22 @@ class Table:
         return set(self._whos.values())
 
     def _one(self, who: Who) -> Who:
-        return self._whos.setdefault(who, who)
+        if self._last is None or who != self._last:  # the same worker's again, as a rule
+            self._last = self._whos.setdefault(who, who)
+        return self._last
 
     def _keep_rare(self, record: TrialRecord | Closed) -> None:
         self._rare[record.n] = {"reason": record.reason, "wish": record.wish, "contract": record.contract}
 
-    def _came(self, ns: Any) -> None:
+    def _came(self, ns: Any, rows: int, dones: int) -> None:
         """A row, or an array of rows, has been filled in."""
-        before, self._count = self._count, self._count + (1 if type(ns) is int else len(ns))
+        before, self._count = self._count, self._count + rows
+        self._dones += dones
         if self._count > len(self._order):
             more = np.zeros(self._count + self._count // 2, np.int64)
             more[:before] = self._order[:before]
             self._order = more
         self._order[before : self._count] = ns
-        self._dones += int(np.count_nonzero(self._state[ns] == _DONE))
 
     def _grow(self, top: int) -> None:
         self._top = max(self._top, top)

@@ -105,8 +105,7 @@ class View(Known):
                 self._news.append(attempt)
                 self.names.add(attempt.n)
                 self.of = max(self.of, attempt.of)
-            if attempt.attempt == 0:
-                self.names.moved_by_us(attempt.n)
+            self._moved(attempt)
 
     def after_close(self, attempt: Attempt) -> None:
         """Take over what this process has just written, unless a refresh is on its way (then that will)."""
@@ -116,10 +115,14 @@ class View(Known):
             if attempt in self._news:  # nobody has seen it run, so nobody need forget that
                 self._news.remove(attempt)
             self._take_mine(attempt)
-            if attempt.attempt == 0:
-                self.names.moved_by_us(attempt.n)
+            self._moved(attempt)
         finally:
             self.lock.release()
+
+    def _moved(self, attempt: Attempt) -> None:
+        """We have moved the attempt's block; while others have trials open, every move may be one of theirs."""
+        if attempt.attempt == 0 and all(at in self._mine for at in self._open):
+            self.names.moved_by_us(attempt.n)
 
     def publish(self, me: str | None) -> None:
         """Write a roll if enough closed records are in none. Never raises StoreError: it is only a cache."""
