@@ -16,8 +16,12 @@ from dibs import Store
 from dibs.errors import UsageError
 from dibs.store import HostKeys
 from dibs.study import _devices
+from dibs.study._child import Last
 from dibs.study._devices import Devices, Lease, pool_of
+from dibs.study._pool import Pool
 from dibs.study._slots import Standing
+from dibs.study._work import Terms
+from dibs.study._worker import Seat
 
 UUIDS = "GPU-8a1c2f3e-0000-4b1d-9c2e-aaaaaaaaaaaa,MIG-77777777-1111-5222-8333-bbbbbbbbbbbb"
 LISTING = """GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-8a1c2f3e)
@@ -289,6 +293,21 @@ def test_who_waits_for_a_device_leaves_when_nothing_is_left_to_run(tmp_path: Pat
     study.run(lambda trial: 1.0, 1, progress=False)
     code, out, err = end(process)
     assert (code, out) == (0, "settled\n"), err
+
+
+def test_a_worker_that_found_nothing_sends_nobody_away_who_waits(tmp_path: Path) -> None:
+    study = open_study(tmp_path)
+    pool = Pool(study, b"", Terms(trials=1), 2, 1, None)
+    pool.vacant = [Seat(1)]  # another worker has died, and there is no device for the next one
+    pool.devices = Devices(study.store, ["5"], 1, {}, None, 60.0, 3600.0)
+    leased(Devices(study.store, ["5"], 1, {}, None, 60.0, 3600.0))
+    pool._through(Seat(0), Last(1, 0, "held"))
+    pool._fill_again()
+    assert pool.vacant == [Seat(1)]
+    study.run(lambda trial: 1.0, 1, progress=False)
+    pool._fill_again()
+    assert pool.vacant == []
+    assert pool.tally.why == "settled"
 
 
 def test_a_machine_without_devices_says_how_to_name_some(tmp_path: Path) -> None:

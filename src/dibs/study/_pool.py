@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
-import os
 import signal
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing import connection
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from dibs.errors import DibsError, StoreError, UsageError
 
 from ._child import DEVICES_LOST, NAME, Last, Post, Unusable, main
-from ._claimer import Claimer
+from ._claimer import Claimer, Idle
 from ._devices import Devices, Lease
 from ._events import Claimed, Closed, Ended, Event, OnEvent, Ready, Said, Stopping, Waiting, WorkerDied
 from ._loop import UNGUARDED
@@ -105,7 +104,8 @@ class Pool:
                 elif self.terms.limits.watched and child.condemned is None:
                     self._mind(child)
             if self.vacant and clock.monotonic() >= self.fill_at:
-                self._fill_again()
+                with suppress(StoreError) if self.children else nullcontext():
+                    self._fill_again()
             if session.urgency > urgency:
                 if not urgency:
                     self._drain()
@@ -140,7 +140,12 @@ class Pool:
             return
         self.vacant += seats
         while self.vacant:
-            lease = self._lease()
+            try:
+                lease = self.devices.lease() if self.devices is not None else None
+            except StoreError:
+                if not self.children:
+                    raise
+                lease = None  # an outage ends no worker
             if self.devices is not None and lease is None:
                 self.fill_at = self.session.clock.monotonic() + _FILL_EVERY_S
                 if not self.waits and not self.children:
@@ -149,24 +154,16 @@ class Pool:
                 return
             self._start(self.vacant.pop(0), lease)
 
-    def _lease(self) -> Lease | None:
-        try:
-            return self.devices.lease() if self.devices is not None else None
-        except StoreError:
-            if not self.children:
-                raise
-            return None  # an outage does not end those who work
-
     def _fill_again(self) -> None:
-        """Try for devices again, while there is something to run."""
+        """Try for devices again, unless there is nothing left to run."""
+        late = self.terms.until is not None and self.session.clock.monotonic() >= self.terms.until
+        idle = Idle("time") if late else self.claimer.look()
+        if idle is None or (self.terms.wait and idle.why == "held"):
+            self._fill([])
+            return
+        self.vacant.clear()
         if not self.children:
-            idle = self.claimer.look()
-            late = self.terms.until is not None and self.session.clock.monotonic() >= self.terms.until
-            if late or (idle is not None and not (self.terms.wait and idle.why == "held")):
-                self.tally.why = "time" if late or idle is None else idle.why
-                self.vacant.clear()
-                return
-        self._fill([])
+            self.tally.why = idle.why
 
     # one child
 
@@ -222,7 +219,7 @@ class Pool:
             case Ready():
                 child.ready = self.ever_ready = True
                 if self.succeeded:
-                    self._command(child, SUCCEEDED)
+                    child.command(SUCCEEDED)
             case Claimed():
                 child.began(message, self.session.clock.monotonic())
             case Closed():
@@ -246,7 +243,7 @@ class Pool:
         if not self.succeeded:
             self.succeeded = True
             for child in self.children:
-                self._command(child, SUCCEEDED)
+                child.command(SUCCEEDED)
             seats = [replace(seat, failures=0) for seat, _ in self.gave_up]
             self._fill(seats)  # they were unlucky, not broken
 
@@ -305,10 +302,8 @@ class Pool:
         elif last.gave_up:
             seat.failures += last.failed
             self._give_up(seat, last)
-        else:
-            self.vacant.clear()  # there is nothing left to claim
-            if self.tally.why != "time":
-                self.tally.why = last.why
+        elif self.tally.why != "time":
+            self.tally.why = last.why
 
     def _give_up(self, seat: Seat, last: Last) -> None:
         self.gave_up.append((seat, last))
@@ -351,7 +346,7 @@ class Pool:
         for child in self.children:
             self._listen(child)
             if child.ready:
-                self._command(child, DRAIN)
+                child.command(DRAIN)
             else:
                 child.process.terminate()
 
@@ -362,7 +357,7 @@ class Pool:
             if self.session.code == 143:
                 child.process.terminate()
             else:
-                self._command(child, INTERRUPT)
+                child.command(INTERRUPT)
 
     def _end(self) -> None:
         """No child is left when this returns."""
@@ -373,10 +368,6 @@ class Pool:
             child.process.join()
             self._let_go(child.lease)
         self.children.clear()
-
-    def _command(self, child: Child, data: bytes) -> None:
-        with suppress(OSError):
-            os.write(child.control.fileno(), data)
 
     def _tell(self, event: Event) -> None:
         if self.on_event is not None:

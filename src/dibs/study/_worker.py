@@ -71,6 +71,11 @@ class Child:
         self.failed += closed.state == "failed"
         self.reason = closed.reason or self.reason
 
+    def command(self, data: bytes) -> None:
+        """Tell it something; it may be gone."""
+        with suppress(OSError):
+            os.write(self.control.fileno(), data)
+
     def overdue(self, limits: Limits, now: float, margin_s: float) -> str | None:
         """The limit its trial has been over for so long that its own thread, if it could run, had ended it."""
         if self.trial is None:
