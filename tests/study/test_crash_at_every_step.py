@@ -16,6 +16,7 @@ from dibs.backend import Backend, CrashingBackend, FolderBackend, Killed, Memory
 from dibs.errors import RecordError
 from dibs.record import decode
 from dibs.study import _rolls, report, take
+from dibs.upkeep import check as look_after
 from dibs.view import Source, study_status
 
 SPACE = Space(x=Float(0, 1))
@@ -292,6 +293,10 @@ def check(world: World, study: Study) -> None:
     assert shown == {key for key in unreadable(world) if not key.startswith("name/")}
     if world.kind != "mkdir":
         assert shown == set(), "only mkdir claims before it writes"
+    report = look_after(fresh.store, deep=True)
+    assert report.clean, report.findings
+    named = {finding.key for finding in report.findings}
+    assert named >= {entry.key for entry in world.inner.list("tmp/")} | unreadable(world), "what the dead left is named"
 
 
 def unreadable(world: World) -> set[str]:

@@ -7,16 +7,19 @@ before it happens, so a death may fall between the temporary, its link and its r
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from tests.study.processes import program, run
+from tests.study.processes import program
 
 BODY = """
 import json, logging, traceback
 logging.disable()
 from dibs.study import _rolls
 from dibs.testing._raw_check import Raw, folded
+from dibs.upkeep import check as look_after
 from dibs.view import Source, study_status
 METHOD = sys.argv[1]
 WISH = {"x": 0.5, "y": 0.25}
@@ -111,6 +114,10 @@ def check(root):
             # a bare claim may carry it for all anybody knows; the wish then waits for room, and is shown
             assert carriers == [0] or (METHOD == "mkdir" and not carriers and list(status.queued) == [WISH]), results
     shown = {problem.key for problem in status.problems}
+    report = look_after(fresh.store, deep=True)
+    assert report.clean, report.findings
+    left = {"tmp/" + name for name in os.listdir(root + "/tmp")} | set(raw.wrong)
+    assert {finding.key for finding in report.findings} >= left, "what the dead left is named"
     if METHOD == "link":
         assert shown == set(raw.wrong) == set()
 
@@ -138,6 +145,7 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("method", ["link", "mkdir"])
 def test_sigkill_at_every_call_that_changes_the_file_system(method: str, tmp_path: Path) -> None:
-    code, out, err = run(program(tmp_path, BODY), method)
-    assert code == 0, err
-    assert json.loads(out) > 60
+    command = [sys.executable, str(program(tmp_path, BODY)), method]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=115, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) > 60

@@ -21,6 +21,7 @@ from dibs.study._functions import _place, _taken
 from dibs.testing import _raw_check
 from dibs.testing._raw_check import check
 from dibs.testing._torture_objective import FAILURE, SPACE, STUDY
+from dibs.upkeep import check as check_store
 from dibs.view import Source, results_table, study_status
 
 WISH = {"x": 0.5, "rate": 1e-3, "depth": 3, "kind": 1.0}
@@ -115,6 +116,7 @@ def build(folder: Path) -> Evidence:
         "store": str(folder / "store"), "study": STUDY, "of": 4, "reasons": [FAILURE],
         "points": [text_of(sampler.ask(SPACE, n)) for n in range(4)], "status": study_status(source).to_json(),
         "trials": [row.to_json() for row in results_table(source)],
+        "check": check_store(source.store, deep=True).to_json(),
     }  # fmt: skip
     (folder / "facts.json").write_text(json.dumps(facts))
     return evidence
@@ -176,6 +178,8 @@ SPOILT: dict[str, tuple[str, str, Callable[[Evidence], Any]]] = {
     "True for 1.0": ("typed", "came out as", lambda e: e.change(3, point={**text_of(WISH), "kind": True})),
     "silent damage": ("told", "does not say so", lambda e: (e.record(2).write_text(""), e.torment("damage", how="truncate", key=f"study/{STUDY}/trial/000000/00000002-0.json"))),
     "a false alarm": ("told", "which parses", lambda e: e.facts(lambda f: f["status"].update(problems=[{"key": "study/x"}]))),
+    "damage unnamed": ("told", "dibs check does not say so", lambda e: e.record(2).write_text("")),
+    "called a fault": ("told", "nobody touched it", lambda e: e.facts(lambda f: f["check"]["findings"].append({"kind": "gap", "key": f"study/{STUDY}/2-0", "what": "?", "fault": True}))),
     "a lost wish": ("told", "neither carried nor shown", lambda e: e.change(3, wish=None)),
     "the store's failure": ("told", "not by the objective's own doing", lambda e: e.change(2, reason="OSError: no space")),
     "another's file": ("told", "another trial's file", lambda e: e.told("wrong", 1, 1, why="load() gave another trial's file")),
@@ -203,6 +207,7 @@ def test_what_was_done_by_hand_is_outside_once_and_kept(how: str, damage: Any, e
     evidence.torment("damage", how=how, key=key)
     if how == "truncate":
         evidence.facts(lambda facts: facts["status"].update(problems=[{"key": key}]))
+        evidence.facts(lambda facts: facts["check"]["findings"].append({"kind": "torn", "key": key, "fault": True}))
     assert {sentence.partition(":")[0] for sentence in check(str(evidence.folder))} <= {"exact", "readers"}
 
 

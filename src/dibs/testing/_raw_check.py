@@ -137,8 +137,10 @@ class Scene:
         return (line for line in self.torment if line["what"] in what)
 
     def _trial_of(self, key: str) -> int | None:
+        """The trial an attempt's key is about; ``dibs check`` says ``<n>-<attempt>`` where several files disagree."""
         parts = key[len(self.raw.base) + 1 :].split("/")
-        return int(parts[-1].split("-")[0]) if parts[0] in ("trial", "again") else None
+        n = parts[-1].split("-")[0]
+        return int(n) if n.isdigit() and (parts[0] in ("trial", "again") or len(parts) == 1) else None
 
     def untouched(self) -> Iterator[tuple[int, int, Body]]:
         """Attempts of trials that nobody removed or damaged by hand."""
@@ -315,6 +317,7 @@ def told(scene: Scene) -> Iterator[str]:
             silent = "/note/wish/" in key or kind == "given"  # of other notes the name says everything
         if silent:
             yield f"{key} does not parse, and dibs does not say so"
+    yield from _checked(scene)
     carried = {body.get("wish") for attempts in scene.trials.values() for body in attempts.values() if body}
     queued = {_text(point) for point in scene.facts["status"]["queued"]}
     for line in scene.said("wished"):
@@ -327,6 +330,19 @@ def told(scene: Scene) -> Iterator[str]:
             yield f"{n}-{a} failed, and not by the objective's own doing: {reason}"
     for line in scene.said("wrong"):
         yield f"{line['n']}-{line['a']}: {line['why']}"
+
+
+def _checked(scene: Scene) -> Iterator[str]:
+    """``dibs check`` names all that does not parse, and calls nothing a fault that is none."""
+    findings = scene.facts["check"]["findings"]
+    named = {finding["key"] for finding in findings}
+    for key in sorted(scene.raw.wrong.keys() - named):
+        yield f"{key} does not parse, and dibs check does not say so"
+    for finding in findings:
+        key = finding["key"]
+        copied = "/roll/" in key and scene.hands  # the copy of a record that somebody removed and a worker claimed anew
+        if finding["fault"] and key not in scene.raw.wrong and scene._trial_of(key) not in scene.hands and not copied:
+            yield f"dibs check calls {key} {finding['kind']} ({finding['what']}), and nobody touched it"
 
 
 ALL = (once, whole, kept, exact, alone, readers, same, typed, told)
