@@ -124,6 +124,11 @@ def test_a_folder_with_nothing_in_it_any_more_is_nothing(store: Store) -> None:
     assert kinds(store) == {"foreign"}
 
 
+def test_a_meeting_of_the_doctor_is_nothing_foreign(store: Store) -> None:
+    write("doctor/tuesday/link/00000001.json", b"{}")(store)
+    assert (kinds(store), check(store).clean) == (set(), True)
+
+
 def test_check_changes_nothing(store: Store) -> None:
     def seen() -> list[tuple[str, int, int]]:
         return sorted((str(p), p.stat().st_mtime_ns, p.stat().st_ino) for p in root(store).rglob("*"))

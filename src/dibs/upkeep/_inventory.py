@@ -18,6 +18,7 @@ __all__ = ["Inventory", "entries_of", "take_inventory"]
 
 Step = Callable[[int], None]
 _RECORDS = ("trial", "again")
+_PASSING = ("tmp", "doctor", "probe")  # what is under them comes and goes: writes, meetings of the doctor, a probe
 
 
 @dataclass
@@ -55,7 +56,7 @@ def entries_of(store: Store) -> Iterator[Entry]:
     """All keys but temporaries and the attempts' own folders."""
     backend = store.backend
     for name in sorted(backend.names("")):
-        if name == "tmp":
+        if name in _PASSING:
             continue
         if name == "study":
             for segment in backend.folders("study/"):
