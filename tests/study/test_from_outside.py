@@ -137,3 +137,40 @@ def test_status_counts_what_is_there() -> None:
     assert (told.trials, told.states, told.unfinished, told.why) == (4, {"done": 1, "running": 1}, True, "held")
     assert told.best is not None
     assert (told.best.score, told.machines, told.processes, len(told.held)) == (0.5, 1, 1, 1)
+
+
+class Outage(MemoryBackend):
+    """Reads fail for a while."""
+
+    left = 0
+    error = StoreError("the server does not answer", passing=True)
+
+    def read(self, key):  # type: ignore[no-untyped-def]
+        if self.left:
+            self.left -= 1
+            raise self.error
+        return super().read(key)
+
+
+def test_an_outage_between_trials_is_waited_out() -> None:
+    backend = Outage()
+    study = study_over(backend)
+    ran = []
+    for trial in study.trials(3):
+        with trial:
+            trial.done(1.0)
+        ran.append(trial.n)
+        backend.left = 3
+    assert ran == [0, 1, 2]
+
+
+def test_what_does_not_pass_is_told_at_once() -> None:
+    backend = Outage()
+    backend.error = StoreError("you may not read here")
+    study = study_over(backend)
+    trials = study.trials(3)
+    backend.left = 10**6
+    before = study.store.machine.clock.monotonic()
+    with pytest.raises(StoreError, match="may not"):
+        next(trials)
+    assert study.store.machine.clock.monotonic() == before

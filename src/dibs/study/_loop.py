@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import sys
@@ -23,6 +24,7 @@ __all__ = [
 
 log = logging.getLogger("dibs")
 UNGUARDED = 90  # exit code of a worker process that came by a loop while it imported the program
+_PASSING = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN, errno.ENOSPC, errno.EDQUOT)
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 5.0
 
 
@@ -56,7 +58,7 @@ def claim_next(
         session.check()
         if until is not None and session.clock.monotonic() >= until:
             return Idle("time")
-        got = claimer.step()
+        got = _step(session, claimer)
         if isinstance(got, Attempt):
             if session.draining:  # the signal came while it was being claimed: nothing new begins after one
                 got.close("interrupted", reason=session.reason)
@@ -70,6 +72,31 @@ def claim_next(
         left_s = pause_s if until is None else min(pause_s, max(0.0, until - session.clock.monotonic()))
         session.wait(left_s)
         pause_s = min(_LONGEST_PAUSE_S, 2 * pause_s)
+
+
+def _step(session: Session, claimer: Claiming) -> Attempt | Idle:
+    """One step; an outage that may pass is waited out for as long as a doubtful write is pursued."""
+    deadline: float | None = None
+    pause_s = _FIRST_PAUSE_S
+    while True:
+        session.check()
+        try:
+            return claimer.step()
+        except StoreError as wrong:
+            now = session.clock.monotonic()
+            if deadline is None:
+                deadline = now + claimer.view.store.settler.patience_s
+            if now >= deadline or not _may_pass(wrong):
+                raise
+            log.warning("%s; trying again", wrong)
+        session.wait(pause_s)
+        pause_s = min(_LONGEST_PAUSE_S, 2 * pause_s)
+
+
+def _may_pass(wrong: StoreError) -> bool:
+    """Whether it may work in a moment: an outage, a full disk; not damage, a missing right or a doubt pursued already."""
+    cause = wrong.__cause__
+    return wrong.passing or (isinstance(cause, OSError) and cause.errno in _PASSING)
 
 
 def held_by_others(claimer: Claiming) -> list[int]:
