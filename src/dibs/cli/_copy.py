@@ -22,7 +22,7 @@ __all__ = ["verb"]
 @command("copy")
 @click.argument("places", nargs=-1, metavar="SRC DST", required=True)
 @click.option("--follow", is_flag=True, help="Go on copying what is new, until Ctrl-C.")
-@click.option("--every", type=SPAN, default="10", show_default=True, help="With --follow: how often to look.")
+@click.option("--every", type=SPAN, default="10s", show_default=True, help="With --follow: how often to look.")
 @click.option("--adopt", is_flag=True, help="Make DST a store of its own, for good: it hands out trials then.")
 @as_json
 @verbose

@@ -98,9 +98,9 @@ def command(name: str) -> Callable[[Callable[..., Any]], click.Command]:
 
 
 def store_option(function: F) -> F:
-    return click.option("--store", metavar="FOLDER", envvar="DIBS_STORE", help="The folder all machines mount.")(
-        function
-    )
+    return click.option(
+        "--store", metavar="FOLDER", envvar="DIBS_STORE", help="The folder all machines mount, or a bucket."
+    )(function)
 
 
 def study_option(function: F) -> F:

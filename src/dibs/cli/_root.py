@@ -96,7 +96,7 @@ class Root(click.Group):
 @click.version_option(__version__, message="dibs %(version)s")
 @click.pass_context
 def main(ctx: click.Context) -> int:
-    """N machines search one space together, through nothing but a folder they all mounted."""
+    """N machines search one space together, through nothing but a folder or bucket they share."""
     if ctx.invoked_subcommand is None:
         out(ctx.get_help(), err=True)
         return 2
