@@ -70,10 +70,14 @@ def commands(body: str) -> list[tuple[str, str]]:
 
 
 def environment() -> dict[str, str]:
-    """This environment with our ``dibs`` first on the path, and nothing that would steer it."""
+    """This environment with our ``dibs`` first on the path, and nothing that would steer it.
+
+    Unbuffered, so that answers and messages come in the order of a terminal.
+    """
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("DIBS_", "SLURM_", "PYTEST_"))}
     path = f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', os.defpath)}"
-    return kept | {"PATH": path, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "PYTHONWARNINGS": "error"}
+    plain = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "PYTHONUNBUFFERED": "1", "PYTHONWARNINGS": "error"}
+    return kept | plain | {"PATH": path}
 
 
 class Page:
