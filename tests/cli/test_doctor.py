@@ -53,7 +53,6 @@ def test_a_mount_nobody_vouches_for_is_code_3_with_the_remedy(dibs: Call) -> Non
         (("doctor", "s", "--join", " "), 2, "--join needs a name"),
         (("doctor", "s", "--join", "x", "--machines", "1"), 2, "not in the range"),
         (("doctor", "s", "--join", "x", "--names", "3"), 2, "not in the range"),
-        (("doctor", "s3://bucket/x"), 2, "bucket"),
         (("doctor", "missing/s"), 3, "there is no folder"),
         (("doctor", "s", "--join", "x", "--patience", "0.01s"), 3, "1 of 2 machines came to 'x'"),
     ],

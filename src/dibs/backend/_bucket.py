@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import itertools
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +25,7 @@ from dibs.errors import DibsError, RecordError, StoreError, UsageError
 __all__ = ["BucketBackend"]
 
 T = TypeVar("T")
+_NUMBERED = re.compile(r"\d+/[^/]+\.json")
 _NOTHING_THERE = ("", "NoSuchKey", "BlobNotFound")  # a HEAD is answered without a code
 
 _PARALLEL = 48  # reads at once; a bucket answers one in tens of milliseconds
@@ -63,7 +65,7 @@ class BucketBackend(Backend):
         self.url, self.options, self.timeout_s = url.rstrip("/"), dict(options or {}), timeout_s
         self.keeps_versions: bool | None = None
         self._by_generation = self.url.startswith("gs:")  # GCS compares generations, the others etags
-        self.traits = Traits("bucket", "put", conditional_replace=True, touch=False, listing_sorted=True)
+        self.traits = Traits("bucket", "put", conditional_replace=True, touch=False, listing_sorted=False)
         self._clients: dict[float, Any] = {}  # by time-out
         self._pool: ThreadPoolExecutor | None = None
         self._serial = itertools.count(1)
@@ -95,7 +97,7 @@ class BucketBackend(Backend):
     def replace(self, key: str, draft: Draft, version: str | None) -> Outcome:
         if version is None:
             raise UsageError(f"replacing {key} in a bucket needs the version that was read")
-        return self._put(key, draft, {"version" if self._by_generation else "e_tag": version})
+        return self._put(key, draft, {"version": version} if self._by_generation else {"e_tag": f'"{version}"'})
 
     def put(self, key: str, draft: Draft) -> Outcome:
         """Nobody disputes the bytes, so there is no doubt to settle: what went wrong is a StoreError that may pass."""
@@ -207,7 +209,8 @@ class BucketBackend(Backend):
         return self._ask("read", key, lambda client: obstore.head(client, key), missing=None)
 
     def _version(self, meta: Any) -> str:
-        return str((meta["version"] if self._by_generation else meta["e_tag"]) or "")
+        """An etag goes without its quotes: Azure's listings leave them out."""
+        return str(meta["version"] or "") if self._by_generation else str(meta["e_tag"] or "").strip('"')
 
     def list(self, prefix: str, after: str = "", *, details: bool = False) -> Iterator[Entry]:
         check_prefix(prefix)
@@ -216,8 +219,9 @@ class BucketBackend(Backend):
     def _listed(self, prefix: str, after: str) -> Iterator[Entry]:
         import obstore
 
-        # some servers skip a whole folder for an offset that is not shaped like a key
-        offset = after if after.startswith(prefix) and after.endswith(".json") else None
+        # some servers skip a whole folder for an offset that is not shaped like a key, and some sort folder by folder
+        # (a/ before a-b/), which is the same only where folders are numbers
+        offset = after if after.startswith(prefix) and _NUMBERED.fullmatch(after, len(prefix)) else None
         chunks = self._ask("list", prefix, lambda client: iter(obstore.list(client, prefix or None, offset=offset)))
         while True:
             chunk = self._ask("list", prefix, lambda client: next(chunks, None))
@@ -225,7 +229,7 @@ class BucketBackend(Backend):
                 return
             for meta in sorted(chunk, key=lambda meta: meta["path"]):
                 if meta["path"] > after:
-                    yield Entry(meta["path"], meta["e_tag"] or "", meta["last_modified"].timestamp(), meta["size"])
+                    yield Entry(meta["path"], self._version(meta), meta["last_modified"].timestamp(), meta["size"])
 
     def names(self, prefix: str) -> builtins.list[str]:
         folders, keys = self._level(prefix)
@@ -296,7 +300,7 @@ def _range(client: Any, key: str, asked: tuple[int, int], etag: str | None) -> m
     """A part of an object that has not changed since its etag was seen (else StoreError)."""
     import obstore
 
-    options: Any = {"range": asked, **({"if_match": etag} if etag else {})}
+    options: Any = {"range": asked, **({"if_match": f'"{etag}"'} if etag else {})}
     data = memoryview(obstore.get(client, key, options=options).bytes())
     if len(data) != asked[1] - asked[0]:
         raise StoreError(f"{key}: the server sent {len(data)} bytes of {asked[1] - asked[0]}", key=key, passing=True)

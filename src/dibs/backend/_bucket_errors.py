@@ -36,7 +36,7 @@ _NO_CREDENTIALS = "no credentials were found: set them in the environment or a p
 _CLIENT = [  # no server was asked, or it could not be understood
     (r"MissingAttribute|CredentialsNotLoaded|MissingAccessKey", _NO_CREDENTIALS),
     (r"redirect without LOCATION|incorrectly configured region", "the bucket is in another region: set AWS_REGION"),
-    (r"Invalid list response|list response body", "what answers there does not speak S3: check the endpoint"),
+    (r"invalid list response", "what answers there does not speak S3: check the endpoint"),
 ]  # fmt: skip
 
 

@@ -6,10 +6,11 @@ import os
 
 import click
 
-from dibs.doctor import Checkup, Joined, checkup, join, step_text
+from dibs.doctor import Checkup, Joined, checkup, join, join_bucket, step_text
 from dibs.errors import UsageError
 from dibs.store import Here, local_path
 from dibs.store._machine import default_me
+from dibs.store._opening_bucket import BUCKETS, probe_bucket, raw_bucket
 from dibs.view import duration
 
 from ._options import SPAN, as_json, command, me_option, verbose
@@ -49,6 +50,8 @@ def verb(
     is kept beside its marker. Every later run obeys: a type of mount found exclusive is taken, one found lying is
     refused.
 
+    A bucket's URL does as well: what is raced there are conditional writes, and nothing is kept.
+
     Exit codes: 0 a store can lie here; 2 usage; 3 refused, somebody is missing, or the folder is unusable.
     """
     if name is None and machines is not None:
@@ -57,6 +60,8 @@ def verb(
         raise UsageError("--join needs a name, the same on all machines")
     if not store:
         raise UsageError("no folder: say dibs doctor FOLDER, or set DIBS_STORE or store in a dibs.toml")
+    if store.partition("://")[0] in BUCKETS:
+        return _bucket(store, name, machines or 2, names, patience, me or default_me(os.environ), as_json)
     root, machine = local_path(store), Here()
     seen = checkup(root, machine)
     if name is None:
@@ -77,6 +82,27 @@ def verb(
         out(json_text({"checkup": seen.to_json(), **joined.to_json()}))
     else:
         _say_joined(joined)
+    return 0 if joined.fine else 3
+
+
+def _bucket(url: str, name: str | None, machines: int, names: int, patience_s: float, me: str, as_json: bool) -> int:
+    machine = Here()
+    probe_bucket(url, machine)
+    if name is None:
+        verdict = "the server keeps its conditions, as far as one machine can see: race it with --join"
+        out(json_text({"store": url, "fine": True, "verdict": verdict}) if as_json else f"verdict  {verdict}")
+        return 0
+    joined = join_bucket(
+        raw_bucket(url, machine), name, machines, machine, me=me, names=names, patience_s=patience_s,
+        say=lambda text: out(safe(text), err=True),
+    )  # fmt: skip
+    if as_json:
+        out(json_text({"store": url, **joined.to_json()}))
+        return 0 if joined.fine else 3
+    out(safe(f"meeting {name!r} of {machines}; this is {joined.guests[joined.seat]}"))
+    rows = [(race.name, race.names, race.one, race.several, race.nobody, race.word) for race in joined.races]
+    table(("way", "names", "one winner", "several", "nobody", "finding"), rows, right=(1, 2, 3, 4), indent=2)
+    out(f"verdict  {joined.verdict}")
     return 0 if joined.fine else 3
 
 

@@ -3,12 +3,13 @@
 Works on a path with plain system calls and with the very claims of a store; knows no study.
 """
 
+from ._bucket import BucketJoined, BucketRace, join_bucket
 from ._joined import join, site_of
 from ._local import checkup
 from ._models import Checkup, Clocks, Delay, Finding, Guest, Joined, Method, Stamps
 from ._stamps import step_text
 
 __all__ = [
-    "Checkup", "Clocks", "Delay", "Finding", "Guest", "Joined", "Method", "Stamps", "checkup", "join", "site_of",
+    "BucketJoined", "BucketRace", "Checkup", "Clocks", "Delay", "Finding", "Guest", "Joined", "Method", "Stamps", "checkup", "join", "join_bucket", "site_of",
     "step_text",
 ]  # fmt: skip

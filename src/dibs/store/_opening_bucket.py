@@ -23,10 +23,12 @@ from ._machine import Machine
 from ._opening import in_job_array
 from ._settle import Settler
 
-__all__ = ["BUCKETS", "bucket_url", "open_bucket"]
+__all__ = ["BUCKETS", "bucket_url", "open_bucket", "probe_bucket", "raw_bucket"]
 
 log = logging.getLogger("dibs")
 BUCKETS = ("s3", "gs", "az")
+_OPENING_S = 10.0  # so long an outage is waited out before a store is open; then 30 s
+_NO_VERSION = "1234567890123456"  # of no object: an etag to some servers, a generation to others
 _OPTIONS = ("endpoint", "region", "virtual_hosted_style_request", "account_name", "skip_signature", "use_emulator")
 _SECRETS = ("access_key_id", "secret_access_key", "session_token", "account_key", "sas_key", "token", "password")
 
@@ -44,10 +46,30 @@ def open_bucket(
 ) -> tuple[Backend, dict[str, Any]]:
     """The backend behind a bucket's URL and the marker's body. Raises UsageError and StoreError with the remedy."""
     base, options = _parts(url)
-    backend = RetryingBackend(BucketBackend(base, options), machine.clock, machine.entropy)
+    backend = RetryingBackend(BucketBackend(base, options), machine.clock, machine.entropy, _OPENING_S)
+    marker = _opened(backend, machine, base, create=create, environ=environ)
+    return RetryingBackend(backend.inner, machine.clock, machine.entropy), marker
+
+
+def raw_bucket(url: str, machine: Machine) -> Backend:
+    """The bucket behind a URL, whether or not there is a store in it. Raises UsageError."""
+    return RetryingBackend(BucketBackend(*_parts(url)), machine.clock, machine.entropy, _OPENING_S)
+
+
+def probe_bucket(url: str, machine: Machine) -> None:
+    """What every creation of a store tries; StoreError if the server does not keep conditions, or refuses."""
+    backend, base = raw_bucket(url, machine), _parts(url)[0]
+    if _read_marker(backend, base) is None:
+        _demand_empty(backend, base)
+    _probe(backend, machine, base)
+
+
+def _opened(
+    backend: RetryingBackend, machine: Machine, base: str, *, create: bool | None, environ: Mapping[str, str]
+) -> dict[str, Any]:
     marker = _read_marker(backend, base)
     if marker is not None:
-        return backend, marker
+        return marker
     if create is False:
         raise StoreError(f"there is no store at {base}: check the URL, or create it by running a search")
     if create is None and in_job_array(environ):
@@ -57,7 +79,13 @@ def open_bucket(
         )
     _demand_empty(backend, base)
     _probe(backend, machine, base)
-    return backend, _create_marker(backend, machine, base)
+    if getattr(backend.inner, "keeps_versions", False):
+        log.warning(
+            "%s keeps every version of an object, and each heartbeat makes one: suspend versioning, or let a lifecycle rule "
+            "expire noncurrent versions after a day",
+            base,
+        )
+    return _create_marker(backend, machine, base)
 
 
 def _parts(url: str) -> tuple[str, dict[str, str]]:
@@ -114,14 +142,15 @@ def _probe(backend: Backend, machine: Machine, base: str) -> None:
             )
         if outcomes != [Outcome.WON, Outcome.LOST]:
             raise StoreError(f"{base}: something else writes under probe/ of this prefix: give one of its own")
-        if backend.replace(key, backend.stage(b'{"probe":3}'), '"0123456789abcdef0123456789abcdef"') is Outcome.WON:
+        if backend.replace(key, backend.stage(b'{"probe":3}'), _NO_VERSION) is Outcome.WON:
             raise StoreError(
                 f"{base}: this server accepted a rewrite with a wrong version (If-Match), so a late heartbeat could undo a "
                 "result; use AWS S3, R2, GCS, Azure, a recent MinIO or SeaweedFS, or a shared folder"
             )
         if backend.replace(key, backend.stage(b'{"probe":4}'), there.version) is Outcome.LOST:
             raise StoreError(
-                f"{base}: this server refused a rewrite with the right version (If-Match): it cannot be used"
+                f"{base}: this server refused a rewrite with the right version (If-Match): it cannot be used, nor can a "
+                "bucket that locks what is in it (object lock, retention)"
             )
     finally:
         backend.delete(key)

@@ -21,11 +21,12 @@ from ._gallop import LOSSES, Gallop
 from ._quiet import Watch, beat_s_of, counts, is_quiet, patience_s
 from ._results import history_of
 from ._succession import failed_attempts, next_attempt
-from ._view import View
+from ._view import NEWEST, View
 
 __all__ = ["Claimer", "Claiming", "Idle"]
 
 log = logging.getLogger("dibs")
+SWEEPERS = 64  # one look in so many reads what all of them left unread
 _NO_HISTORY = History.of([])
 
 
@@ -80,7 +81,7 @@ class Claimer:
     def step(self) -> Attempt | Idle:
         """Claim the next attempt, or say why there is none. Raises StoreError, UnsureError, RefusedError (in a copy)."""
         self.store.demand_own()
-        self.view.refresh()
+        self._refresh()
         if self.view.notes.stopped:
             return Idle("stopped")
         self.view.publish(self._terms.me)
@@ -109,6 +110,19 @@ class Claimer:
             return None
         again = failed_attempts(self.view.seens(n), attempt + 1) < retries
         return next_attempt(self.view, trial, self._terms, lambda: None, verdict=(reason, again))
+
+    def _refresh(self) -> None:
+        """Look again, at no more records than it takes: a sampler without history asks only which names are taken.
+
+        Everything is read once nothing new is left to claim, or while a wish may have been carried out unseen.
+        """
+        view = self.view
+        view.refresh(most=NEWEST if self.sampler.needs_history else 0)
+        if view.partial:
+            if view.low() >= self.trials or view.wishes():
+                view.refresh()
+            elif self._word() % SWEEPERS == 0:
+                view.sweep(self._word())
 
     # one kind of work each; None = none of that kind
 
@@ -213,7 +227,7 @@ class Claimer:
                 gallop.lost(n)
             if gallop.losses == 0:
                 return None
-            self.view.refresh()
+            self._refresh()
             if self.view.notes.stopped:
                 return None
 

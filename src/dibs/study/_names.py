@@ -83,6 +83,7 @@ class Names:
         self._seen: dict[str, dict[int, set[str]]] = {"trial": {}, "again": {}}  # names told, by block
         self._told: dict[str, set[str]] = {"trial": set(), "again": set()}  # blocks told
         self.moved: set[int] = set()  # blocks under trial/ whose records may have been rewritten
+        self.listed: dict[tuple[int, int], str] = {}  # without hints: the versions in the last listing, if it told
 
     # which trials are taken
 
@@ -120,6 +121,10 @@ class Names:
         block = n // BLOCK
         self._seen["trial"].pop(block, None)
         self._blocks["trial"][block] = Hint(self.keys.block("trial", block))
+
+    def all(self) -> list[int]:
+        """Every index that is known to be taken, sorted."""
+        return [n for n, taken in enumerate(self._bitmap) if taken] + sorted(self._known)
 
     @property
     def low(self) -> int:
@@ -231,6 +236,7 @@ class Names:
 
     def _from_listing(self) -> Iterator[tuple[int, int]]:
         """No hints: one listing from the lowest block with a missing name, and one of ``again/``."""
+        self.listed = {}
         block = self.low // BLOCK
         # an offset is shaped like a key: some servers skip a whole folder for one that is not
         after = self.keys.attempt(block * BLOCK - 1, 0) if block else ""
@@ -238,9 +244,11 @@ class Names:
             if not self.has(kind):
                 continue
             prefix = self.keys.base + kind + "/"
-            for entry in self.store.backend.list(prefix, start):
+            for entry in self.store.backend.list(prefix, start, details=True):
                 found = self.keys.parse(entry.key)
                 if found is not None and (found[1] > 0) == (kind == "again"):
                     if kind == "trial":
                         self.moved.add(found[0] // BLOCK)
+                    if entry.version:
+                        self.listed[found] = entry.version
                     yield found

@@ -28,6 +28,7 @@ __all__ = ["View", "view_of"]
 log = logging.getLogger("dibs")
 MANY = 64  # so many new names at once are likely to be in a roll
 NEWEST, OTHERS = 64, 8  # open records read per refresh where the backend gives no hint
+SWEEP = 256  # unread records read at once, now and then
 
 
 class View(Known):
@@ -44,22 +45,27 @@ class View(Known):
         self._mine: dict[tuple[int, int], Attempt] = {}  # open ones that this process writes
         self._news: list[Attempt] = []  # those of them that nobody has asked about since they were claimed
         self._turn = 0
+        self.partial = False  # of some trials only the name was seen
 
-    def refresh(self, *, beats: bool = False) -> None:
+    def refresh(self, *, beats: bool = False, most: int | None = None) -> None:
         """Look again: new names, moved records, notes. Raises StoreError when the store does not answer.
 
         Beats alone are not followed (a worker looks at what seems quiet once more) unless ``beats`` says so.
+        ``most``: where every record is a request, read the newest so many and know the others as taken, no more
+        (``partial``), until somebody refreshes without it.
         """
         with self.lock:
             try:
-                self._refresh(self.store.machine.clock.monotonic(), beats)
+                self._refresh(self.store.machine.clock.monotonic(), beats, most)
             except BaseException:  # what was not read has to be looked at again, whatever the hints say
                 for part in (self.names, self.notes, self.given):
                     part.look_again()
                 raise
 
-    def _refresh(self, now: float, beats: bool) -> None:
+    def _refresh(self, now: float, beats: bool, most: int | None) -> None:
         self._catch_up()
+        if self.store.backend.traits.stamps:
+            most = None
         if not self.rolls.began:
             self._read_rolls()
         new = []
@@ -68,6 +74,11 @@ class View(Known):
                 self.names.told(*at)
             else:
                 new.append(at)
+        if most is not None:
+            new = self._newest(new, most)
+        elif self.partial:
+            new = sorted({*new, *self._left()})
+            self.partial = False
         if len(new) > MANY:
             self._read_rolls()
         if new:
@@ -75,14 +86,25 @@ class View(Known):
             for at in new:
                 if self._knows(*at) or at in found:
                     self.names.told(*at)
-        self._reread(beats)
+        if most != 0:
+            self._reread(beats)
         if self.names.has("note"):
             self.notes.refresh(now, self.names.above)
         else:  # as far as the last listing told: a stop counts from now on all the same
             self.notes.probe_stop()
-        if self.names.has("given"):
+        if most != 0 and self.names.has("given"):
             self.given.refresh(now, self.names.above)
+        if self.partial:
+            self._read_all([(n, 0) for n in self.notes.released if n in self.names and not self._knows(n, 0)])
         self._catch_up()
+
+    def sweep(self, word: int) -> None:
+        """Read some of what was left unread, so that it gets into a roll: somebody has to, now and then."""
+        with self.lock:
+            self._read_rolls()
+            left = self._left()
+            start = word % len(left) if left else 0
+            self._read_all((left[start:] + left[:start])[:SWEEP])
 
     def look(self, n: int, attempt: int) -> Seen | None:
         """Read one attempt now, whatever is known of it; None if it does not exist."""
@@ -167,6 +189,19 @@ class View(Known):
 
     # reading
 
+    def _newest(self, new: list[tuple[int, int]], most: int) -> list[tuple[int, int]]:
+        """Later attempts are few and always read; of the others all but the newest are only known to be taken."""
+        first = sorted(at for at in new if not at[1])
+        left = first[: len(first) - most]
+        for n, _ in left:
+            self.names.add(n)
+        self.partial = self.partial or bool(left)
+        return [at for at in new if at[1]] + first[len(left) :]
+
+    def _left(self) -> list[tuple[int, int]]:
+        """The trials of which only the name was seen."""
+        return [(n, 0) for n in self.names.all() if not self._knows(n, 0)]
+
     def _reread(self, beats: bool) -> None:
         """Read the open attempts that may have changed."""
         moved = self.names.moved
@@ -209,7 +244,9 @@ class View(Known):
 
     def _by_turns(self) -> list[tuple[int, int]]:
         """Without hints: the newest 64 open attempts, and 8 of the others in rotation."""
-        others = sorted(at for at in list(self._open) if not self._is_mine(at))
+        listed = self.names.listed
+        moved = [at for at, version in self._open.items() if listed.get(at) != version]
+        others = sorted(at for at in moved if not self._is_mine(at))
         newest, old = others[-NEWEST:], others[:-NEWEST]
         if old:
             start = self._turn % len(old)
