@@ -227,3 +227,19 @@ def test_what_passes_is_asked_again_and_what_does_not_is_not() -> None:
 def test_opening_a_folder_loads_no_client() -> None:
     code = "import sys, dibs; dibs.Store, dibs.Study; sys.exit('obstore' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], env=dict(os.environ), check=False).returncode == 0
+
+
+@pytest.mark.parametrize("verb", [["status"], ["run", "search.py", "--study", "s", "--trials", "1"]])
+def test_without_the_extra_it_says_what_to_install(tmp_path: Path, verb: list[str]) -> None:
+    (tmp_path / "search.py").write_text(FILE)
+    code = "import sys; sys.modules['obstore'] = None; from dibs.cli import main; main(sys.argv[1:])"
+    told = subprocess.run(
+        [sys.executable, "-c", code, *verb, "--store", "s3://a/b"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told.returncode == 2, told.stderr
+    assert "pip install obstore" in told.stderr
+    assert "Traceback" not in told.stderr

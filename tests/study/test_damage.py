@@ -329,7 +329,7 @@ def test_a_definition_claimed_by_mkdir_is_waited_for(tmp_path: Path) -> None:
     assert definition is not None
     assert definition.sampler == Sobol(seed=0, goal="min")
     (folder / "study.json").unlink()
-    with pytest.raises(RecordError, match="is empty"):
+    with pytest.raises(RecordError, match="has not written"):
         read_definition(store_over(store.backend, patience_s=2.0), "spam")
 
 

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any, TypeVar
 
 from dibs.backend._base import Backend, Draft, Entry, Object, Outcome, Traits
-from dibs.backend._bucket_client import connect
+from dibs.backend._bucket_client import connect, demand_client
 from dibs.backend._bucket_errors import said, store_error
 from dibs.backend._names import check_key, check_prefix
 from dibs.errors import DibsError, RecordError, StoreError, UsageError
@@ -62,6 +62,7 @@ class BucketBackend(Backend):
     """
 
     def __init__(self, url: str, options: dict[str, str] | None = None, timeout_s: float = TIMEOUT_S) -> None:
+        demand_client(url)
         self.url, self.options, self.timeout_s = url.rstrip("/"), dict(options or {}), timeout_s
         self.keeps_versions: bool | None = None
         self._by_generation = self.url.startswith("gs:")  # GCS compares generations, the others etags

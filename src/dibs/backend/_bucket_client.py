@@ -15,7 +15,7 @@ from typing import Any
 
 from dibs.errors import UsageError
 
-__all__ = ["connect", "profile"]
+__all__ = ["connect", "demand_client", "profile"]
 
 _ENDPOINTS = (
     "AWS_ENDPOINT_URL_S3",
@@ -31,10 +31,9 @@ _ELSEWHERE = ("sso_session", "sso_start_url", "role_arn", "credential_process", 
 
 def connect(url: str, options: Mapping[str, str], timeout_s: float, environ: Mapping[str, str] = os.environ) -> Any:
     """An obstore client. Raises UsageError: no obstore, a URL or a profile it cannot use."""
-    try:
-        from obstore.store import from_url
-    except ImportError:
-        raise UsageError(f"{url} is a bucket: pip install 'dibs[bucket]'") from None
+    demand_client(url)
+    from obstore.store import from_url
+
     given: dict[str, Any] = dict(options)
     if url.startswith("s3:"):
         given = {**profile(environ, given), **given}
@@ -54,6 +53,14 @@ def connect(url: str, options: Mapping[str, str], timeout_s: float, environ: Map
         )
     except Exception as error:
         raise UsageError(f"{url} cannot be opened: {str(error).split('Debug source')[0].strip()[:300]}") from None
+
+
+def demand_client(url: str) -> None:
+    """UsageError that says what to install, where the extra is missing."""
+    try:
+        import obstore  # noqa: F401 because only whether it is there is asked
+    except ImportError:
+        raise UsageError(f"{url} is a bucket, which needs the extra `bucket` of dibs: pip install obstore") from None
 
 
 def profile(environ: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:

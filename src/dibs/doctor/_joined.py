@@ -253,5 +253,5 @@ def _sentence(worst: Weighed, methods: tuple[Method, ...], sites: int) -> str:
         )
     unproven = [each for each in methods if each.name == worst.claim and each.word == "unproven"]
     if unproven:
-        return f"nothing is proven about claims by {worst.claim}: {unproven[0].why}. {worst.sentence}"
+        return f"nothing is proven about claims by {worst.claim}: {unproven[0].why}. Taken unseen: {worst.sentence}"
     return worst.sentence

@@ -55,7 +55,7 @@ def local_path(url: str | os.PathLike[str]) -> Path:
         if parts.scheme in _BUCKETS:
             raise UsageError(f"{text} is no folder; a bucket is s3://BUCKET/PREFIX?endpoint=URL, gs:// or az://")
         if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
-            raise UsageError(f"{text}: only folders and file:/// URLs are stores")
+            raise UsageError(f"{text}: a store is a folder, a file:/// URL, or a bucket: s3://, gs://, az://")
         text = unquote(parts.path)
     return Path(text).expanduser().absolute()
 

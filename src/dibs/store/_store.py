@@ -46,7 +46,7 @@ class Name:
 @final
 class Store:
     """A folder that several machines mounted: ``Store("/mnt/shared/studies")`` or a ``file:///`` URL; or a bucket they
-    can all reach: ``Store("s3://bucket/prefix")``, ``gs://``, ``az://`` (the extra ``dibs[bucket]``).
+    can all reach: ``Store("s3://bucket/prefix")``, ``gs://``, ``az://`` (with the extra ``bucket``: obstore).
 
     Guarantee: of all callers of :meth:`claim` for one name at most one is told True, and no reader ever sees
     part of a record or a blob. Thread-safe, fork-safe, picklable.
