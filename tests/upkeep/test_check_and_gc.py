@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.parts import store_over
 
 from dibs import Float, Space, Store, Study
+from dibs.backend import MemoryBackend
 from dibs.cli import main
 from dibs.study import _rolls
 from dibs.upkeep import check, collect, find_garbage
@@ -180,6 +182,21 @@ def test_gc_removes_nothing_while_a_record_does_not_read(store: Store, bad: byte
     write(TRIAL.format(5), bad)(store)
     garbage = find_garbage(store)
     assert (garbage.removals, bool(garbage.refused)) == ((), True)
+def test_what_is_put_again_meanwhile_stays_in_a_bucket() -> None:
+    """No stamp can be touched there, and equal bytes have an equal version."""
+    now = 1e9
+    backend = MemoryBackend(conditional_replace=True, clock=lambda: now)
+    store = store_over(backend)
+    digest = store.put(b"wanted again")
+    now += 48 * 3600
+    garbage = find_garbage(store)
+    assert [r.key.rpartition("/")[2] for r in garbage.removals] == [digest]
+    assert store.put(b"wanted again") == digest
+    assert collect(store, garbage.removals) == []
+    assert store.get(digest) == b"wanted again"
+    assert find_garbage(store).removals == ()
+
+
 
 
 def test_names_and_wishes_keep_their_blobs(store: Store) -> None:

@@ -24,6 +24,7 @@ __all__ = ["check", "fetch", "get", "has", "put"]
 _CHUNK_BYTES = 1 << 20
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 _TRIES = 5
+RENEWED_S = 12 * 3600.0  # half the age at which a collector takes a blob that nobody names
 
 
 def put(backend: Backend, data: bytes | os.PathLike[str] | BinaryIO | Iterable[bytes]) -> str:
@@ -48,9 +49,14 @@ def put(backend: Backend, data: bytes | os.PathLike[str] | BinaryIO | Iterable[b
 
 def _renewed(backend: Backend, digest: str) -> bool:
     """Whether the blob is there, now with a stamp of today: a collector of old blobs must not take it meanwhile."""
-    if not backend.traits.touch:
-        return has(backend, digest)
-    return backend.touch(blob_key(digest))
+    key = blob_key(digest)
+    if backend.traits.touch:
+        return backend.touch(key)
+    if backend.version(key) is None:
+        return False
+    folder = key.rpartition("/")[0] + "/"
+    there = next((entry for entry in backend.list(folder, details=True) if entry.key == key), None)
+    return there is not None and backend.now() - there.modified < RENEWED_S  # an older one is written anew
 
 
 def _name(backend: Backend, draft: Any, digest: str) -> str:

@@ -30,6 +30,7 @@ class Removal:
     size: int
     age_s: float
     version: str
+    modified: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,8 @@ def find_garbage(
     for why, age_s, entries in _candidates(found, blob_age_s, other_age_s):
         for entry in entries:
             if now - entry.modified > age_s:
-                removals.append(Removal(entry.key, why, max(0, entry.size), now - entry.modified, entry.version))
+                age, size = now - entry.modified, max(0, entry.size)
+                removals.append(Removal(entry.key, why, size, age, entry.version, entry.modified))
             else:
                 young += 1
     return Garbage(tuple(removals), young, None)
@@ -83,8 +85,8 @@ def collect(store: Store, removals: Sequence[Removal]) -> list[Removal]:
         current = next(
             (e for e in store.backend.list(_folder(removal.key), details=True) if e.key == removal.key), None
         )
-        if current is None or current.version != removal.version:
-            continue  # gone, or somebody has put it again: then it is about to be referred to
+        if current is None or (current.version, current.modified) != (removal.version, removal.modified):
+            continue  # gone, or put again, which a bucket's version of the same bytes does not tell: it will be named
         try:
             if store.backend.delete(removal.key):
                 removed.append(removal)
