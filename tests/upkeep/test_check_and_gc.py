@@ -97,6 +97,13 @@ DAMAGE: dict[str, tuple[Callable[[Store], None], set[str], bool]] = {
     "another goal": (lambda store: edit(store, TRIAL.format(12), goal="max"), {"contradictory"}, False),
     "done without a score": (lambda store: edit(store, TRIAL.format(11), score=None), {"contradictory"}, False),
     "a score edited behind a roll": (lambda store: edit(store, TRIAL.format(0), score=-1.0), {"contradictory"}, False),
+    "a copy with a number nobody writes": (
+        lambda store: edit(store, "study/s/roll/0/00000000.json", records={"\u00b2-0": {}, "1" * 5000 + "-0": {}}),
+        {"torn"}, False,
+    ),
+    "a name that is no key": (write(".nfs0001", b""), {"foreign"}, True),
+    "a name that is no key in a study": (write("study/s/README", b""), {"foreign"}, True),
+    "a name that is no key beside the studies": (write("study/README", b""), {"foreign"}, True),
     "a torn roll": (write("study/s/roll/0/00000000.json", b"{"), {"torn"}, False),
 }  # fmt: skip
 
@@ -123,7 +130,7 @@ def test_a_folder_with_nothing_in_it_any_more_is_nothing(store: Store) -> None:
     (root(store) / "study/s/note/wish").mkdir(parents=True)
     assert kinds(store) == set()
     (root(store) / "study/s/elsewhere").symlink_to(root(store))
-    assert kinds(store) == {"foreign"}
+    assert kinds(store) == {"link"}
 
 
 def test_a_meeting_of_the_doctor_is_nothing_foreign(store: Store) -> None:
@@ -197,6 +204,16 @@ def test_what_is_put_again_meanwhile_stays_in_a_bucket() -> None:
     assert find_garbage(store).removals == ()
 
 
+
+
+@pytest.mark.parametrize("key", ["study", "study/s", "study/s/trial", "study/s/trial/000000"])
+def test_gc_removes_nothing_while_records_lie_behind_a_link(store: Store, tmp_path: Path, key: str) -> None:
+    """Somebody moved a study to a larger disk: nobody sees its records, and they still name their blobs."""
+    (root(store) / key).rename(tmp_path / "moved")
+    (root(store) / key).symlink_to(tmp_path / "moved")
+    assert find_garbage(store, blob_age_s=-1.0).refused
+    assert "link" in kinds(store)
+    assert not check(store).clean
 
 
 def test_names_and_wishes_keep_their_blobs(store: Store) -> None:

@@ -7,6 +7,7 @@ before a store is archived, or never.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping
 
 from dibs.record import TrialRecord
@@ -16,6 +17,8 @@ from ._findings import Finding, Report
 from ._inventory import Inventory, Step, take_inventory
 
 __all__ = ["check"]
+
+_NAME = re.compile(r"(\d{1,19})-(\d{1,19})", re.ASCII)  # of a copy in a roll: int() refuses 5000 digits
 
 
 def check(store: Store, *, deep: bool = False, step: Step | None = None) -> Report:
@@ -76,11 +79,11 @@ def _rolls(found: Inventory) -> Iterator[Finding]:
     for study, key, records in found.rolls:
         attempts = found.records.get(study, {})
         for name, copy in records.items():
-            n, _, attempt = name.partition("-")
-            if not (n.isdigit() and attempt.isdigit() and isinstance(copy, dict)):
-                yield Finding("torn", key, f"it holds something under the name {name!r}")
+            numbers = _NAME.fullmatch(name)
+            if numbers is None or not isinstance(copy, dict):
+                yield Finding("torn", key, f"it holds something under the name {name!r:.80}")
                 continue
-            original = attempts.get((int(n), int(attempt)))
+            original = attempts.get((int(numbers[1]), int(numbers[2])))
             if original is None:
                 continue  # removed by hand, or does not read (told already): the copy is the record
             if (copy.get("state"), copy.get("score"), copy.get("nonce")) != (

@@ -18,6 +18,8 @@ KINDS: dict[str, tuple[bool, str, str]] = {
              "a running trial mends itself or is rescued; else remove the file by hand and the trial runs again"),
     "newer": (True, "a later version of dibs wrote it", "upgrade dibs on this machine"),
     "foreign": (False, "no version of dibs puts a file there", "move it out of the store"),
+    "link": (True, "a link stands where a folder of the store belongs: nobody follows it, and what it leads to is not seen",
+             "put what it leads to in its place, or remove it by hand"),
     "misplaced": (True, "the object under this name belongs to another one", "remove the file by hand"),
     "missing": (True, "a record names bytes that are not there", "the score is whole; curve, traceback or file are lost"),
     "damaged": (True, "the bytes under a digest are others", "remove the file by hand; who has the original puts it again"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dibs.backend import Entry
-from dibs.errors import NewerFormat, RecordError
+from dibs.errors import NewerFormat, RecordError, UsageError
 from dibs.record import TrialRecord, decode, decode_trial
 from dibs.store import Store
 
@@ -58,13 +58,16 @@ def entries_of(store: Store) -> Iterator[Entry]:
     for name in sorted(backend.names("")):
         if name in _PASSING:
             continue
-        if name == "study":
-            for segment in backend.folders("study/"):
-                for part in sorted(backend.names(f"study/{segment}/")):
-                    if part != "work":
-                        yield from _below(store, f"study/{segment}/", part)
-        else:
+        if name != "study" or _is_link(store, name):
             yield from _below(store, "", name)
+            continue
+        for segment in sorted(backend.names("study/")):
+            parts = [] if _is_link(store, f"study/{segment}") else backend.names(f"study/{segment}/")
+            if not parts:
+                yield from _below(store, "study/", segment)
+            for part in sorted(parts):
+                if part != "work":
+                    yield from _below(store, f"study/{segment}/", part)
 
 
 def _below(store: Store, prefix: str, name: str) -> Iterator[Entry]:
@@ -73,6 +76,9 @@ def _below(store: Store, prefix: str, name: str) -> Iterator[Entry]:
         there = list(store.backend.list(f"{prefix}{name}/", details=True))
     except RecordError:
         there = []
+    except UsageError:  # ``.nfs0001``, ``README``: no key
+        yield Entry(prefix + name, "", 0.0, -1)
+        return
     if there:
         yield from there
         return
@@ -88,7 +94,15 @@ def _below(store: Store, prefix: str, name: str) -> Iterator[Entry]:
         yield Entry(key, found.version, found.modified, len(found.data))
 
 
+def _is_link(store: Store, key: str) -> bool:
+    root = store.backend.root
+    return root is not None and (root / key).is_symlink()
+
+
 def _sort_in(store: Store, found: Inventory, entry: Entry, place: Place) -> None:
+    if place.kind == "foreign" and entry.key.partition("/")[0] in ("study", "name") and _is_link(store, entry.key):
+        _unreadable(found, entry.key, "link", "what is behind it was not looked at", place)
+        return
     if place.kind == "foreign":
         found.findings.append(Finding("foreign", entry.key, "no object of a store has such a name"))
         return
