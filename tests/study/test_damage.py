@@ -189,6 +189,20 @@ def test_other_files_in_the_folder_are_left_alone(tmp_path: Path, name: str) -> 
     assert (folder / name).read_bytes() == WHOLE
 
 
+def test_digits_that_are_no_numbers_are_left_alone(tmp_path: Path) -> None:
+    """``"²".isdigit()`` holds, and ``int("²")`` raises."""
+    store = Store(tmp_path / "store")
+    study = Study(store, "spam", SPACE, goal="min")
+    for name in ("trial/²²²²²²", "again/²²²²²²", "slot/0/²", "roll/0/²²²²²²²²", "note/stop/²"):
+        path = tmp_path / "store" / store.keys("spam").base / f"{name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"{}")
+        path.with_suffix("").mkdir()
+    study.run(lambda trial: trial.point["x"], 2, max_running=1)
+    assert len(study.results()) == 2
+    assert study.view.problems == {}
+
+
 # notes and attached results
 
 
@@ -240,7 +254,7 @@ def test_stop_and_release_notes_count_by_their_names(store: Store) -> None:
     [
         b"", b"{", {"v": 1}, {"v": 2, "point": {}, "score": 1.0}, {"v": 1, "point": {"x": 0.5}, "score": None},
         {"v": 1, "point": {"x": 0.5}, "score": "0.5"}, {"v": 1, "point": {"x": [0.5]}, "score": 0.5},
-        {"v": 1, "point": None, "score": 0.5},
+        {"v": 1, "point": None, "score": 0.5}, {"v": 1, "point": {"x": 0.5}, "score": 10**400},
     ],
 )  # fmt: skip
 def test_an_attached_result_that_does_not_read_is_listed(store: Store, junk: Any) -> None:

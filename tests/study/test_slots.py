@@ -162,6 +162,11 @@ def test_what_does_not_read_is_held_until_it_is_quiet(hall: Hall) -> None:
     assert (slots.take() or taken(slots)).generation == 1
 
 
+def test_a_beat_of_hundreds_of_digits_is_no_beat(hall: Hall) -> None:
+    plant(hall.first, "study/s/slot/0/0.json", b'{"v":1,"beat_s":1' + b"0" * 400 + b"}")
+    assert hall.slots(1).take() is None
+
+
 def test_another_number_of_slots_is_told_once(hall: Hall, caplog: pytest.LogCaptureFixture) -> None:
     holds = [taken(hall.slots(3)) for _ in range(3)]
     next(hold for hold in holds if hold.n == 1).release()

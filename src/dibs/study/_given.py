@@ -51,5 +51,5 @@ class Given(dict[str, tuple[dict[str, Any], float]]):
             self._problems.pop(key, None)
         except RecordError as wrong:
             self._problems[key] = str(wrong)
-        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as wrong:
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as wrong:
             self._problems[key] = f"{key} is not an attached result ({wrong!r:.120})"

@@ -152,7 +152,7 @@ class Names:
             if self._tops[kind].due(self.store, now, self.above):
                 for name in sorted(set(self.store.backend.names(self._tops[kind].prefix)) - self._told[kind]):
                     self._told[kind].add(name)
-                    if len(name) >= 6 and name.isdigit():
+                    if len(name) >= 6 and name.isascii() and name.isdigit():
                         block = int(name)
                         if kind == "again" or not self.full(block):
                             self._blocks[kind].setdefault(block, Hint(self.keys.block(kind, block)))

@@ -100,7 +100,7 @@ class Rolls:
 
     def _numbers(self, level: int) -> list[int]:
         stems = (name.removesuffix(".json") for name in self.store.backend.names(self.keys.rolls(level)))
-        return sorted(int(stem) for stem in stems if stem.isdigit() and len(stem) >= 8)
+        return sorted(int(stem) for stem in stems if stem.isascii() and stem.isdigit() and len(stem) >= 8)
 
     def _read(self, level: int, seq: int) -> list[Closed] | None:
         """The roll's records, [] if it does not read (it is skipped, and told), None if there is none."""

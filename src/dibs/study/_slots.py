@@ -85,7 +85,8 @@ class StudyRack:
 
     def newest(self, slot: int) -> int:
         names = self.store.backend.names(self.keys.slots(slot))
-        return max((int(stem) for name in names if (stem := name.removesuffix(".json")).isdigit()), default=-1)
+        stems = (name.removesuffix(".json") for name in names)
+        return max((int(stem) for stem in stems if stem.isascii() and stem.isdigit()), default=-1)
 
     def body(self, slot: int, generation: int) -> dict[str, Any]:
         head = self.store.head("slot", self.me)
@@ -248,4 +249,6 @@ def _name(body: Mapping[str, Any]) -> str:
 
 
 def _number(value: Any, default: float) -> float:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else default
+    with suppress(OverflowError):  # a whole number of hundreds of digits is valid JSON
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else default
+    return default
