@@ -79,3 +79,32 @@ def test_a_link_in_the_place_of_an_attempts_folder_is_refused(tmp_path: Path, ou
     with pytest.raises(StoreError, match="is a link"):
         _ = trial.folder
     assert not (outside / "f").exists()
+
+
+def test_no_temporary_is_written_through_a_link(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    Store(tmp_path / "store")
+    backend = FolderBackend(tmp_path / "store")
+    for each in (backend.root / "tmp").iterdir():
+        each.unlink()
+    (backend.root / "tmp").rmdir()
+    (backend.root / "tmp").symlink_to(outside)
+    with pytest.raises(StoreError, match="tmp is a link"):
+        backend.stage(b"x")
+    with pytest.raises(StoreError, match="tmp is a link"):
+        backend.now()
+    assert list(outside.iterdir()) == []
+
+
+@pytest.mark.parametrize("planted", ["study/spam/work", "study/spam/work/00000000-0"])
+def test_no_private_folder_lies_behind_a_link(tmp_path: Path, planted: str) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    store = Store(tmp_path / "store")
+    study = Study(store, "spam", Space(x=Float(0, 1)), goal="min")
+    (tmp_path / "store" / planted).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "store" / planted).symlink_to(outside)
+    with pytest.raises(StoreError, match="is a link"):
+        _ = next(study.trials(1)).folder
+    assert list(outside.iterdir()) == []

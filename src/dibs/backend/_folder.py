@@ -285,6 +285,7 @@ class FolderBackend(Backend):
 
     def now(self) -> float:
         path = self._base + self._names.probe()
+        self._tree.stay_inside(TEMPS[:-1])
         for _ in range(_TRIES):
             try:
                 os.utime(path, None)
@@ -298,6 +299,7 @@ class FolderBackend(Backend):
     # ---- what only errors need
 
     def _open_temp(self, path: str, *, exclusive: bool = True) -> int:
+        self._tree.stay_inside(TEMPS[:-1])
         try:
             return open_temp(path, exclusive=exclusive)
         except (FileNotFoundError, NotADirectoryError):  # the store's first write, or no store

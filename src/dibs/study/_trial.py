@@ -129,13 +129,19 @@ class Trial:
         """A private folder of this attempt, made when first used: under ``DIBS_WORK``, else in the store (of a bucket:
         in the temporary folder of this machine)."""
         path = self._place()
-        if path.is_symlink():
-            raise StoreError(f"{path} is a link: whoever planted it would get this trial's files; remove it by hand")
+        for link in filter(Path.is_symlink, self._with_above(path)):
+            raise StoreError(f"{link} is a link: whoever planted it would get this trial's files; remove it by hand")
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as wrong:
             raise StoreError(f"the folder {path} cannot be made: {wrong.strerror or wrong}") from wrong
         return path
+
+    def _with_above(self, path: Path) -> list[Path]:
+        """The folder itself, and those above it that others who write to the store could have made."""
+        root = self._attempt.store.backend.root
+        above = path.parents if root is not None and path.is_relative_to(root) else ()
+        return [path, *(each for each in above if each != root and each.is_relative_to(root or each))]
 
     def _place(self) -> Path:
         """Where the attempt's folder is, or would be."""
