@@ -127,6 +127,7 @@ class Keeper:
                 poll.register(fd, select.POLLIN)
             ready = {fd for fd, _ in poll.poll(1000 * pause_s)}
             if read in ready:
+                here = tuple(self._sessions)  # who comes after this was not meant
                 news = os.read(read, 512)
                 if 0 in news:
                     return
@@ -135,7 +136,7 @@ class Keeper:
                     self._pass_on(signals)
                 self._heard += signals.count(signal.SIGINT)
                 for number in set(signals) & set(_SIGNALS):
-                    self._tell(number, self._heard)
+                    self._tell(number, self._heard, here)
             for fd in controls.keys() & ready:
                 try:
                     data = os.read(fd, 64)
@@ -151,8 +152,8 @@ class Keeper:
                 except Exception:  # one session's trouble must not end the others' beats
                     log.exception("a beat went wrong")
 
-    def _tell(self, number: int, count: int) -> None:
-        for session in tuple(self._sessions):
+    def _tell(self, number: int, count: int, sessions: tuple[Watched, ...]) -> None:
+        for session in sessions:
             session.signalled(number, count)
 
     def _pass_on(self, signals: bytes) -> None:
@@ -192,20 +193,19 @@ class Keeper:
             return
         if number == signal.SIGINT:
             self._interrupts += 1
-        self._tell(number, self._interrupts)
+        self._tell(number, self._interrupts, tuple(self._sessions))
         error = sessions[-1].pending()
         if error is not None:
             raise error
 
     def kick(self, number: int) -> bool:
         """Have the main thread run the handler now, even if it sleeps; False if the handler is not ours."""
-        if signal.getsignal(number) != self._on_signal:
-            return False
         ident = threading.main_thread().ident
-        if ident is None:
-            return False
-        signal.pthread_kill(ident, number)
-        return True
+        with self._lock:  # who puts the old handlers back holds it, too: they must not get this signal
+            if ident is None or signal.getsignal(number) != self._on_signal:
+                return False
+            signal.pthread_kill(ident, number)
+            return True
 
     # the ends of a process
 
