@@ -118,7 +118,7 @@ def test_near_misses_of_a_space(obj: Any) -> None:
         space = Space.from_json(obj)
     except SpaceError:
         return
-    point = space.point(dict.fromkeys(space.names, 0.5))
+    point = space.point(dict.fromkeys(space.axes, 0.5))
     assert space.check(point) == point
 
 
