@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -154,3 +155,16 @@ def test_a_folder_that_cannot_be_written_to_says_so(tmp_path: Path) -> None:
     meeting.folder.write_text("")
     with pytest.raises(StoreError, match="cannot write to"):
         meeting.exchange("step", {})
+
+
+@pytest.mark.parametrize("what", ["fifo", "link", "deep", "nobody"])
+def test_what_no_machine_wrote_is_nobody_and_is_not_waited_for(tmp_path: Path, what: str) -> None:
+    path = tmp_path / "here-0123456789abcdef.json"
+    if what == "fifo":
+        os.mkfifo(path)
+    elif what == "link":
+        path.symlink_to("/dev/zero")
+    else:
+        path.write_text("[" * 100_000 if what == "deep" else '{"guest": {}, "who": {}, "of": 2, "at": 0}')
+    with pytest.raises(StoreError, match="1 of 2 machines came"):
+        here(tmp_path, patience_s=0.0).arrive(guest())

@@ -190,10 +190,11 @@ class Meeting:
     def _read(self, step: str, ident: str) -> dict[str, Any] | None:
         """What somebody told, None while it is not there as a whole."""
         try:
-            body = json.loads(self._path(step, ident).read_text())
-        except (OSError, ValueError):
+            with open(self._path(step, ident), encoding="utf-8", opener=_plainly) as file:
+                body = json.load(file)
+        except (OSError, ValueError, RecursionError):
             return None
-        return body if isinstance(body, dict) else None
+        return body if isinstance(body, dict) and (step != "here" or _is_guest(body)) else None
 
     def nudge(self) -> None:
         """Change the folder, so that a client that keeps listings and missing names asks its server again."""
@@ -207,6 +208,18 @@ class Meeting:
         shutil.rmtree(self.folder, ignore_errors=True)
         with suppress(OSError):
             self.folder.parent.rmdir()
+
+
+def _plainly(path: str, flags: int) -> int:
+    """Open without waiting for a FIFO's other end or following a link: anybody could have planted either."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0))
+
+
+def _is_guest(body: Mapping[str, Any]) -> bool:
+    try:
+        return bool(Guest(**body["guest"]) and Who(**body["who"]) and body["of"])
+    except (KeyError, TypeError):
+        return False
 
 
 class _Waiting:
