@@ -267,3 +267,9 @@ def test_the_readable_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, envi
     assert store.me() == me
     assert store.me("said") == "said"
     assert store.head("note")["who"]["me"] == me
+
+
+@pytest.mark.parametrize("name", ["s3", "gs", "az"])
+def test_a_folder_may_be_called_like_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert Store(name).backend.root == tmp_path / name

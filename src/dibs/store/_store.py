@@ -63,7 +63,7 @@ class Store:
         self, url: str | os.PathLike[str], create: bool | None = None, unchecked: bool = False, fsync: str = "result"
     ) -> None:
         machine = Here()
-        if isinstance(url, str) and url.partition("://")[0] in _BUCKETS:
+        if isinstance(url, str) and "://" in url and url.partition("://")[0] in _BUCKETS:
             from ._opening_bucket import open_bucket
 
             backend, self.marker = open_bucket(url, machine, create=create)
