@@ -12,6 +12,7 @@ from tests.parts import FakeClock
 
 from dibs.record import Who
 from dibs.store import Here
+from dibs.study._usage import _all_children
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="without /proc nobody is certainly dead")
 
@@ -100,3 +101,19 @@ def test_nothing_certain_is_said_of_other_machines_boots_and_namespaces(
 
 def test_a_record_without_a_who_is_nobodys_corpse() -> None:
     assert not Here().gone(Who())
+
+
+def test_a_process_may_be_called_by_any_bytes() -> None:
+    """The number of a dead process may have gone to one whose name is cut in the middle of a character."""
+    called = "import ctypes; ctypes.CDLL(None).prctl(15, bytes([255, 254]), 0, 0, 0); print(flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", called], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        ours = Here().who("")
+        namespace = ours["token"].rpartition("-")[0]
+        dead = Who(host=ours["host"], boot=ours["boot"], pid=other.pid, token=f"{namespace}-1")
+        try:
+            assert Here().gone(dead)
+            assert other.pid in _all_children()[os.getpid()]
+        finally:
+            other.kill()

@@ -131,7 +131,7 @@ def _namespace() -> str:
 def _start(pid: int) -> tuple[str, str] | None:
     """(start time in clock ticks since boot, state letter) of a process (proc(5), stat), None if there is none."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_text()
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")  # a command may be called by any bytes
     except OSError:
         return None
     fields = text[text.rindex(")") + 2 :].split()

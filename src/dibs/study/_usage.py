@@ -58,7 +58,7 @@ def _all_children() -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
     for path in _PROC.glob("[0-9]*/stat"):
         try:
-            text = path.read_text()
+            text = path.read_text(errors="replace")  # a command may be called by any bytes
         except OSError:
             continue
         found.setdefault(int(text[text.rindex(")") + 2 :].split()[1]), []).append(int(path.parent.name))
