@@ -45,7 +45,8 @@ def by_key(server: Server, place: str) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_thousands_of_claims_none_owned_twice_or_by_nobody(server: Server, place: str, seed: int) -> None:
-    with FaultProxy(server.endpoint, seed, CHANCES, late_s=1.0, stall_s=6.0) as proxy:
+    # a late write is told from a lost one only if it lands between a look and the next try: soon, that is
+    with FaultProxy(server.endpoint, seed, {**CHANCES, "late": 0.06}, late_s=0.15, stall_s=6.0) as proxy:
         options = replace(server, endpoint=proxy.endpoint).options()
         work = [(server.url(place), options, NAMES, seed * 100 + turn) for turn in range(PROCESSES)]
         with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
