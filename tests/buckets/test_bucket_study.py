@@ -243,3 +243,19 @@ def test_without_the_extra_it_says_what_to_install(tmp_path: Path, verb: list[st
     assert told.returncode == 2, told.stderr
     assert "pip install obstore" in told.stderr
     assert "Traceback" not in told.stderr
+
+
+def test_a_planted_folder_in_the_temporary_one_is_refused(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DIBS_WORK", raising=False)
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    study = Study(store, "s", SPACE, goal="min", seed=0)
+    trials = study.trials(1)
+    trial = next(trials)
+    assert trial.folder.is_relative_to(tmp_path)
+    base = tmp_path / f"dibs-work-{os.getuid()}"
+    assert base.stat().st_mode & 0o077 == 0
+    base.chmod(0o777)
+    with pytest.raises(StoreError, match="DIBS_WORK"):
+        _ = trial.folder

@@ -146,7 +146,10 @@ def test_a_last_bit_of_noise_does_not_show(param: Any, u: float, noise: float) -
     """At most one of two neighbours: what comes out is on a grid, however noisily it was asked for."""
     near = min(max(u + noise, 0.0), 1.0)
     value = param.value(u)
-    at_an_end = value in (param.low, param.high)  # an end need not lie on the grid of decimals: it is a value of its own
+    at_an_end = value in (
+        param.low,
+        param.high,
+    )  # an end need not lie on the grid of decimals: it is a value of its own
     assert param.value(param.unit(value) + noise) == value or at_an_end or _fine(param)
     assert abs(param.value(near) - value) <= _pitch(param, value) or _fine(param)
 

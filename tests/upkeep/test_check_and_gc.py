@@ -189,6 +189,8 @@ def test_gc_removes_nothing_while_a_record_does_not_read(store: Store, bad: byte
     write(TRIAL.format(5), bad)(store)
     garbage = find_garbage(store)
     assert (garbage.removals, bool(garbage.refused)) == ((), True)
+
+
 def test_what_is_put_again_meanwhile_stays_in_a_bucket() -> None:
     """No stamp can be touched there, and equal bytes have an equal version."""
     now = 1e9
@@ -202,8 +204,6 @@ def test_what_is_put_again_meanwhile_stays_in_a_bucket() -> None:
     assert collect(store, garbage.removals) == []
     assert store.get(digest) == b"wanted again"
     assert find_garbage(store).removals == ()
-
-
 
 
 @pytest.mark.parametrize("key", ["study", "study/s", "study/s/trial", "study/s/trial/000000"])
@@ -259,3 +259,13 @@ def test_the_command_line(store: Store) -> None:
 )  # fmt: skip
 def test_the_shape_of_a_key_tells_its_place(key: str, kind: str) -> None:
     assert place_of(key).kind == kind
+
+
+def test_what_other_versions_may_refer_to_stays(store: Store) -> None:
+    kept = [store.put(b"in a field of later"), store.put(b"in a sweep of later")]
+    for digest in kept:
+        age(root(store) / f"blobs/{digest[:2]}/{digest}", 48)
+    edit(store, TRIAL.format(1), later={"model": [kept[0]]})
+    write("sweep/a/cells/x.json", json.dumps({"v": 1, "artifact": kept[1]}).encode())(store)
+    assert find_garbage(store).removals == ()
+    assert "foreign" not in kinds(store)

@@ -161,7 +161,8 @@ class _Session:
 
     def _way(self, kind: str, k: int) -> Way:
         """The way to claim in one lap; bare in every other one."""
-        folder = self.meeting.folder / f"race-{kind}-{k}"
+        # of this meeting alone: who was killed in an earlier one of the same name has left its names behind
+        folder = self.meeting.folder / f"race-{self.meeting.token}-{kind}-{k}"
         return way(kind, folder, self.machine, self.meeting.seat, bare=k % 2 == 1)
 
     def _lap(self, kind: str, k: int, pace_s: float) -> Lap:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dibs._canon import digest
 from dibs.errors import StoreError, UsageError
 from dibs.record import Who
 from dibs.store import Machine
@@ -39,6 +40,7 @@ class Meeting:
         self._machine, self._clock, self._say = machine, machine.clock, say
         self._ident = machine.entropy(8).hex()
         self._idents: list[str] = []
+        self.token = ""  # of this meeting, the same for all who are in it
         self.guests: tuple[Guest, ...] = ()
         self.seat = -1
         self.samples: Samples = {}
@@ -55,6 +57,7 @@ class Meeting:
         self._write("here", {"guest": vars(guest), "who": who, "of": self.machines})
         present = self._all_here()
         self._idents = sorted(present)
+        self.token = digest(self._idents)[:12]
         self.seat = self._idents.index(self._ident)
         guests = [Guest(**present[ident]["guest"]) for ident in self._idents]
         names = [guest.me for guest in guests]

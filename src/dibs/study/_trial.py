@@ -12,6 +12,7 @@ import os
 import tempfile
 import traceback
 from pathlib import Path
+from stat import S_ISDIR
 from types import TracebackType
 from typing import Any, Self, final
 
@@ -45,6 +46,10 @@ def score_of(value: Any, *, finite: bool = True) -> float:
     if finite and not math.isfinite(score):
         raise UsageError(f"a score must be finite, not {score}")
     return score
+
+
+def _temporary() -> Path:
+    return Path(tempfile.gettempdir()) / f"dibs-work-{os.getuid()}"
 
 
 @final
@@ -132,10 +137,25 @@ class Trial:
         for link in filter(Path.is_symlink, self._with_above(path)):
             raise StoreError(f"{link} is a link: whoever planted it would get this trial's files; remove it by hand")
         try:
+            self._own_place()
             path.mkdir(parents=True, exist_ok=True)
         except OSError as wrong:
+            if isinstance(wrong, StoreError):
+                raise
             raise StoreError(f"the folder {path} cannot be made: {wrong.strerror or wrong}") from wrong
         return path
+
+    def _own_place(self) -> None:
+        """In the temporary folder, where everybody writes, the folder for all attempts is this user's alone."""
+        if os.environ.get("DIBS_WORK") or self._attempt.store.backend.root is not None:
+            return
+        base = _temporary()
+        base.mkdir(mode=0o700, exist_ok=True)
+        stat = base.lstat()
+        if not S_ISDIR(stat.st_mode) or stat.st_uid != os.getuid() or stat.st_mode & 0o022:
+            raise StoreError(
+                f"{base} is somebody else's, or others may write to it: set DIBS_WORK to a folder of yours"
+            )
 
     def _with_above(self, path: Path) -> list[Path]:
         """The folder itself, and those above it that others who write to the store could have made."""
@@ -152,7 +172,7 @@ class Trial:
         if store.backend.root is not None:
             return store.backend.root / work
         # a bucket has no folders
-        return Path(tempfile.gettempdir()) / f"dibs-work-{os.getuid()}" / work.removeprefix("study/")
+        return _temporary() / work.removeprefix("study/")
 
     @property
     def log(self) -> Path:

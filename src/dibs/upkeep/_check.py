@@ -95,8 +95,8 @@ def _rolls(found: Inventory) -> Iterator[Finding]:
 
 
 def _blobs(store: Store, found: Inventory, deep: bool) -> Iterator[Finding]:
-    for digest, key in sorted(found.references.items()):
-        if digest not in found.blobs and key.startswith("study/") and "/wish/" not in key and "/given/" not in key:
+    for digest, key in sorted(found.named.items()):
+        if digest not in found.blobs:
             yield Finding("missing", key, f"it names the blob {digest}")
     for digest, entry in sorted(found.blobs.items()):
         if digest not in found.references:

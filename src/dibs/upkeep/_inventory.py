@@ -34,7 +34,8 @@ class Inventory:
     rolls: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)  # (study, key, "n-a" -> record)
     wishes: dict[str, set[str]] = field(default_factory=dict)
     definitions: dict[str, dict[str, Any]] = field(default_factory=dict)
-    references: dict[str, str] = field(default_factory=dict)  # digest -> a key that names it
+    named: dict[str, str] = field(default_factory=dict)  # digest of a blob -> a record that names it
+    references: dict[str, str] = field(default_factory=dict)  # whatever may be a digest -> a key that has it
     findings: list[Finding] = field(default_factory=list)
     unreadable: int = 0  # objects whose references nobody can know
 
@@ -126,6 +127,7 @@ def _sort_in(store: Store, found: Inventory, entry: Entry, place: Place) -> None
     try:
         if place.kind in _RECORDS:
             _record(found, decode_trial(there.data, entry.key), entry.key, place)
+            _references(found, decode(there.data, entry.key), entry.key)  # fields that this version does not know, too
         else:
             _other(found, decode(there.data, entry.key), entry.key, place)
     except NewerFormat as wrong:
@@ -147,9 +149,9 @@ def _record(found: Inventory, record: TrialRecord, key: str, place: Place) -> No
         found.unreadable += 1
         return
     found.records.setdefault(place.study, {})[place.n, place.attempt] = record
-    for digest in (record.blob, record.contract, *record.files.values()):
+    for digest in (record.blob, *record.files.values()):
         if digest:
-            found.references.setdefault(digest, key)
+            found.named.setdefault(digest, key)
 
 
 def _other(found: Inventory, body: dict[str, Any], key: str, place: Place) -> None:

@@ -26,6 +26,7 @@ _SHAPES = [
         "wish": rf"study/(?P<study>{_SEGMENT})/note/wish/(?P<digest>[0-9a-f]{{64}})\.json",
         "release": rf"study/(?P<study>{_SEGMENT})/note/release/{_N}\.json",
         "stop": rf"study/(?P<study>{_SEGMENT})/note/(stop|go)/\d+\.json",
+        "other": r"(sweep|champion|round)/.+",  # what other versions build on the same claim: not judged, but read
         "slot": rf"study/(?P<study>{_SEGMENT})/slot/\d+/\d+\.json",
         "work": rf"study/(?P<study>{_SEGMENT})/work/{_N}(/.*)?",
     }.items()
