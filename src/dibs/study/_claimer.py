@@ -117,12 +117,18 @@ class Claimer:
         Everything is read once nothing new is left to claim, or while a wish may have been carried out unseen.
         """
         view = self.view
-        view.refresh(most=NEWEST if self.sampler.needs_history else 0)
-        if view.partial:
-            if view.low() >= self.trials or view.wishes():
-                view.refresh()
-            elif self._word() % SWEEPERS == 0:
-                view.sweep(self._word())
+        if not self._near_the_end():
+            view.refresh(most=NEWEST if self.sampler.needs_history else 0)
+            if self.store.backend.traits.stamps:
+                return
+            if not self._near_the_end():
+                if view.partial and self._word() % SWEEPERS == 0:
+                    view.sweep(self._word())
+                return
+        view.refresh()
+
+    def _near_the_end(self) -> bool:
+        return self.view.low() >= self.trials or bool(self.view.notes.wishes and self.view.wishes())
 
     # one kind of work each; None = none of that kind
 

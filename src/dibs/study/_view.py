@@ -23,7 +23,7 @@ from ._names import Names
 from ._notes import Notes
 from ._rolls import Rolls
 
-__all__ = ["View", "view_of"]
+__all__ = ["NEWEST", "View", "view_of"]
 
 log = logging.getLogger("dibs")
 MANY = 64  # so many new names at once are likely to be in a roll
@@ -87,7 +87,7 @@ class View(Known):
                 if self._knows(*at) or at in found:
                     self.names.told(*at)
         if most != 0:
-            self._reread(beats)
+            self._reread(beats, NEWEST - (len(new) if most else 0))
         if self.names.has("note"):
             self.notes.refresh(now, self.names.above)
         else:  # as far as the last listing told: a stop counts from now on all the same
@@ -191,25 +191,26 @@ class View(Known):
 
     def _newest(self, new: list[tuple[int, int]], most: int) -> list[tuple[int, int]]:
         """Later attempts are few and always read; of the others all but the newest are only known to be taken."""
-        first = sorted(at for at in new if not at[1])
-        left = first[: len(first) - most]
-        for n, _ in left:
+        first = {at for at in new if not at[1]}
+        pool = sorted(first.union(self._open))
+        read = first.intersection(pool[max(0, len(pool) - most) :])
+        for n, _ in first - read:
             self.names.add(n)
-        self.partial = self.partial or bool(left)
-        return [at for at in new if at[1]] + first[len(left) :]
+            self.partial = True
+        return sorted(read.union(new) - (first - read))
 
     def _left(self) -> list[tuple[int, int]]:
         """The trials of which only the name was seen."""
         return [(n, 0) for n in self.names.all() if not self._knows(n, 0)]
 
-    def _reread(self, beats: bool) -> None:
+    def _reread(self, beats: bool, newest: int = NEWEST) -> None:
         """Read the open attempts that may have changed."""
         moved = self.names.moved
         if beats:
             self._read_all(sorted(self._open))
             return
         if not self.store.backend.traits.stamps:
-            self._read_all(self._by_turns())
+            self._read_all(self._by_turns(max(0, newest)))
             return
         for n, attempt in sorted(self._open):
             version = self._open.get((n, attempt), "")
@@ -242,12 +243,13 @@ class View(Known):
                 self.rolls.unrolled.pop((record.n, record.attempt), None)
             self._put_roll(records)
 
-    def _by_turns(self) -> list[tuple[int, int]]:
-        """Without hints: the newest 64 open attempts, and 8 of the others in rotation."""
+    def _by_turns(self, count: int) -> list[tuple[int, int]]:
+        """Without hints: the newest open attempts that the listing does not show unchanged, and 8 others in rotation."""
         listed = self.names.listed
         moved = [at for at, version in self._open.items() if listed.get(at) != version]
         others = sorted(at for at in moved if not self._is_mine(at))
-        newest, old = others[-NEWEST:], others[:-NEWEST]
+        first = max(0, len(others) - count)
+        newest, old = others[first:], others[:first]
         if old:
             start = self._turn % len(old)
             self._turn += OTHERS
