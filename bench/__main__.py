@@ -1,4 +1,6 @@
-"""``python -m bench``: measure one cycle everywhere and write docs/reference/benchmarks.md."""
+"""``python -m bench``: everything. One cycle everywhere (docs/reference/benchmarks.md), then whether it stays flat
+(bench.scale), then a bucket simulated, in its short form (bench.simulate).
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from bench import scale, simulate
 from bench.cycle import HERE, ROUNDS, SIZES, Peer, Row, measure, places
 
 PAGE = HERE.parent / "docs" / "reference" / "benchmarks.md"
@@ -96,6 +99,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="trials in the study (%(default)s)")
     parser.add_argument("--no-peer", action="store_true", help="do not install and measure Optuna")
     parser.add_argument("--dry", action="store_true", help="print the page instead of writing it")
+    parser.add_argument("--cycle", action="store_true", help="measure the cycle alone")
     given = parser.parse_args()
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="dibs-bench-", dir=HERE) as work:
@@ -109,6 +113,9 @@ def main() -> None:
         PAGE.write_text(text, encoding="utf-8")
         print(table(rows))
         print(f"written to {PAGE.relative_to(HERE.parent)}", file=sys.stderr)
+    if not given.cycle:
+        scale.main([*(["--no-peers"] if given.no_peer else []), *(["--dry"] if given.dry else [])])
+        simulate.main(["--short"])
 
 
 if __name__ == "__main__":

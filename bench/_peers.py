@@ -28,7 +28,7 @@ class Peer:
     reached: dict[int, int] = field(default_factory=dict)
 
     def command(self, *arguments: object) -> list[str]:
-        return [str(self.python), str(HERE / self.script), *map(str, arguments)]
+        return [str(self.python), "-P", str(HERE / self.script), *map(str, arguments)]  # -P: bench/ is no library
 
     def run(self, *arguments: object) -> str:
         return subprocess.run(self.command(*arguments), check=True, capture_output=True, text=True).stdout.strip()
@@ -39,7 +39,12 @@ class Peer:
         if any(reached < wanted <= size for wanted, reached in self.reached.items()):
             return None
         if size not in self.reached:
-            self.reached[size] = int(self.run("fill", path, size, limit_s).splitlines()[-1])
+            try:
+                self.reached[size] = int(self.run("fill", path, size, limit_s).splitlines()[-1])
+            except (subprocess.CalledProcessError, ValueError, IndexError) as wrong:
+                said = str(getattr(wrong, "stderr", "") or wrong).strip().splitlines()[-1:]
+                print(f"{self.name} could not be filled: {' '.join(said)}", file=sys.stderr)
+                self.reached[size] = 0
         return path if self.reached[size] >= size else None
 
 

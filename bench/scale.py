@@ -32,6 +32,7 @@ WINDOW = 25  # trials per window: the same at every size, since the first after 
 CROWDS = (1, 2, 8, 32)
 FILL_S = 45.0  # a peer that needs longer than that for a study of a size is not measured there
 SLEEP_S = 0.05
+LABELS = {"raw": "raw system calls", "loop": "`study.trials`", "functions": "`take` and `report`"}
 
 
 @dataclass(frozen=True)
@@ -155,31 +156,31 @@ def cycle(bench: Bench) -> None:
         with ExitStack() as running:
             for size in bench.sizes:
                 root = bench.store(size, folder)
-                names = ("raw", "loop", "functions") if size == bench.sizes[0] else ("loop", "functions")
-                for name in names:
+                for name in LABELS:
                     command = [*start, name, str(root), str(size)]
                     served[name, size] = running.enter_context(contestant(name, command))
             for _ in range(bench.rounds):
                 for one in served.values():
                     one.window(WINDOW)
-        raw, first, last = served["raw", bench.sizes[0]].seconds, bench.sizes[0], bench.largest
-        bench.report.row("cycle", place, "raw system calls", "", f"{statistics.median(raw) * 1e3:.3f}", "1.0", "", "")
-        for (name, size), one in served.items():
-            if name == "raw":
-                continue
-            ratio, flat = paired(one.seconds, raw), paired(one.seconds, served[name, first].seconds)
-            mean = statistics.fmean(one.seconds) / statistics.fmean(raw)
-            ms = f"{statistics.median(one.seconds) * 1e3:.3f}"
-            if place == "tmpfs" and name == "loop":
-                bench.report.cycles[size] = ratio
-            label = {"loop": "`study.trials`", "functions": "`take` and `report`"}[name]
-            bench.report.row("cycle", place, label, f"{size:,}", ms, f"{ratio:.1f}", f"{mean:.1f}", f"{flat:.2f}")
-        if place == "tmpfs":
-            for name in ("loop", "functions"):
-                worst = max(paired(served[name, size].seconds, raw) for size in bench.sizes)
-                flat = paired(served[name, last].seconds, served[name, first].seconds)
-                bench.report.bar(f"one cycle ({name}), the worst of all sizes, by raw system calls", 4.0, worst)
-                bench.report.bar(f"one cycle ({name}) at {last:,} trials by the same at {first:,}", 1.2, flat)
+        first, last = bench.sizes[0], bench.largest
+        for name, label in LABELS.items():
+            for size in bench.sizes:
+                own, raw, least = (served[key].seconds for key in ((name, size), ("raw", size), (name, first)))
+                ratio, mean = paired(own, raw), statistics.fmean(own) / statistics.fmean(raw)
+                if (place, name) == ("tmpfs", "loop"):
+                    bench.report.cycles[size] = ratio
+                cells = (
+                    f"{statistics.median(own) * 1e3:.3f}",
+                    f"{ratio:.1f}",
+                    f"{mean:.1f}",
+                    f"{paired(own, least):.2f}",
+                )
+                bench.report.row("cycle", place, label, f"{size:,}", *cells)
+        for name in ("loop", "functions") if place == "tmpfs" else ():
+            worst = max(paired(served[name, size].seconds, served["raw", size].seconds) for size in bench.sizes)
+            flat = paired(served[name, last].seconds, served[name, first].seconds)
+            bench.report.bar(f"one cycle ({LABELS[name]}), the worst of all sizes, by raw system calls", 4.0, worst)
+            bench.report.bar(f"one cycle ({LABELS[name]}) at {last:,} trials by the same at {first:,}", 1.2, flat)
 
 
 def peer_cycle(bench: Bench) -> None:
