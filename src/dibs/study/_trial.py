@@ -9,10 +9,8 @@ from __future__ import annotations
 import logging
 import math
 import os
-import tempfile
 import traceback
 from pathlib import Path
-from stat import S_ISDIR
 from types import TracebackType
 from typing import Any, Self, final
 
@@ -24,6 +22,7 @@ from dibs.space import Space
 from ._attempt import Attempt
 from ._events import Closed, Reported
 from ._session import Session
+from ._workplace import folder_of, keep_log
 
 __all__ = ["Trial", "score_of"]
 
@@ -46,10 +45,6 @@ def score_of(value: Any, *, finite: bool = True) -> float:
     if finite and not math.isfinite(score):
         raise UsageError(f"a score must be finite, not {score}")
     return score
-
-
-def _temporary() -> Path:
-    return Path(tempfile.gettempdir()) / f"dibs-work-{os.getuid()}"
 
 
 @final
@@ -133,46 +128,7 @@ class Trial:
     def folder(self) -> Path:
         """A private folder of this attempt, made when first used: under ``DIBS_WORK``, else in the store (of a bucket:
         in the temporary folder of this machine)."""
-        path = self._place()
-        for link in filter(Path.is_symlink, self._with_above(path)):
-            raise StoreError(f"{link} is a link: whoever planted it would get this trial's files; remove it by hand")
-        try:
-            self._own_place()
-            path.mkdir(parents=True, exist_ok=True)
-        except OSError as wrong:
-            if isinstance(wrong, StoreError):
-                raise
-            raise StoreError(f"the folder {path} cannot be made: {wrong.strerror or wrong}") from wrong
-        return path
-
-    def _own_place(self) -> None:
-        """In the temporary folder, where everybody writes, the folder for all attempts is this user's alone."""
-        if os.environ.get("DIBS_WORK") or self._attempt.store.backend.root is not None:
-            return
-        base = _temporary()
-        base.mkdir(mode=0o700, exist_ok=True)
-        stat = base.lstat()
-        if not S_ISDIR(stat.st_mode) or stat.st_uid != os.getuid() or stat.st_mode & 0o022:
-            raise StoreError(
-                f"{base} is somebody else's, or others may write to it: set DIBS_WORK to a folder of yours"
-            )
-
-    def _with_above(self, path: Path) -> list[Path]:
-        """The folder itself, and those above it that others who write to the store could have made."""
-        root = self._attempt.store.backend.root
-        above = path.parents if root is not None and path.is_relative_to(root) else ()
-        return [path, *(each for each in above if each != root and each.is_relative_to(root or each))]
-
-    def _place(self) -> Path:
-        """Where the attempt's folder is, or would be."""
-        keys, store = self._attempt.keys, self._attempt.store
-        work = keys.work(self.n, self.attempt)
-        if os.environ.get("DIBS_WORK"):
-            return Path(os.environ["DIBS_WORK"]).absolute() / work.removeprefix("study/")
-        if store.backend.root is not None:
-            return store.backend.root / work
-        # a bucket has no folders
-        return _temporary() / work.removeprefix("study/")
+        return folder_of(self._attempt)
 
     @property
     def log(self) -> Path:
@@ -320,23 +276,11 @@ class Trial:
         step = max(self._attempt.curve, default=None)
         self._close("failed", step=step, reason=reason[:500], traceback=trace, again=self._again)
 
-    def _keep_log(self) -> None:
-        """In a bucket nobody else could read this machine's log: it is kept by digest, if there is one."""
-        store = self._attempt.store
-        if store.backend.root is not None:
-            return
-        path = self._place() / "log.txt"
-        try:
-            if path.is_file() and path.stat().st_size:
-                self._attempt.files["log.txt"] = store.put(path)
-        except (OSError, StoreError) as wrong:
-            log.warning("trial %d: its log stays on this machine (%s): %s", self.n, path, wrong)
-
     def _close(self, state: str, **fields: Any) -> None:
         if not self._ours:
             raise NotOwner(f"trial {self.n} was claimed before this process was forked: only its owner closes it")
         with self._session.shielded():
-            self._keep_log()
+            keep_log(self._attempt)
             self._attempt.close(state, **fields)
             self._ended = fields.get("reason")
             self._session.close(self)
