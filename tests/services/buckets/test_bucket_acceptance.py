@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from tests.buckets import test_bucket_backend, test_bucket_copy, test_bucket_study
 from tests.buckets.servers import Server
 from tests.services.buckets import stores
@@ -38,6 +38,12 @@ class TestSeaweed(test_bucket_backend.TestBucket):
         assert backend.folders("nothing/") == []
 
 
+# a real server on a shared machine: the same steps every time, however long they take
+PATIENT = settings(
+    max_examples=10, stateful_step_count=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
+
+
 def test_the_state_machine(server: Server, place: str) -> None:
     from hypothesis.stateful import run_state_machine_as_test
 
@@ -47,7 +53,7 @@ def test_the_state_machine(server: Server, place: str) -> None:
         def make_backend(self) -> BucketBackend:
             return BucketBackend(server.url(f"{place}/{next(serial)}"), server.options())
 
-    run_state_machine_as_test(Machine, settings=settings(max_examples=10, stateful_step_count=25, deadline=None))
+    run_state_machine_as_test(Machine, settings=PATIENT)
 
 
 def _again(module: Any, *names: str) -> None:
