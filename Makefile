@@ -32,7 +32,7 @@ test: .venv/ready-dev  ## all tests, executed docs included: no root, no system 
 	@$(BIN)/python -m pytest -n 2 -q $(PYTEST_ARGS)
 
 test-services: .venv/ready-services  ## tests against real shared file systems, started here; root and apt, about five minutes
-	@$(BIN)/python -m pytest -q -m services tests/services $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -q -m services -o faulthandler_timeout=410 tests/services $(PYTEST_ARGS)
 
 lint: .venv/ready-dev  ## style, formatting, strict types, import walls
 	$(BIN)/ruff check .
