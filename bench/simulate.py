@@ -146,8 +146,8 @@ def quantile(values: list[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
-# workers -> trials of each: what ends in bounded time. A whole study; of 10,000 workers the first trial of each.
-EACH = {10: 20, 100: 20, 1_000: 5, 10_000: 1}
+# workers -> trials of each: what ends in bounded time. Whole studies; beyond 1,000 workers the first trial of each.
+EACH = {10: 20, 100: 20, 1_000: 5, 3_000: 1, 10_000: 1}
 SHORT = {10: 10, 100: 5}
 
 
@@ -156,7 +156,7 @@ def scenarios(options: argparse.Namespace) -> list[Scenario]:
     return [
         Scenario(
             workers, options.each or each.get(workers, 2), options.trial_s, ramp_s=options.ramp_s,
-            ending=workers < 10_000, history=options.history,
+            ending=workers <= 1_000, history=options.history,
         )
         for workers in (options.workers or each)
     ]  # fmt: skip
