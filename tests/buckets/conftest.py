@@ -20,3 +20,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture
 def place() -> str:
     return f"p{next(_serial)}"
+
+
+@pytest.fixture
+def credentials(monkeypatch: pytest.MonkeyPatch, server: Server) -> None:
+    """The server's key, where its clients look for one."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", server.key)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", server.secret)
+    monkeypatch.setenv("AWS_REGION", "us-east-1")

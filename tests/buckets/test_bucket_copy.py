@@ -13,14 +13,9 @@ from dibs.study import finished
 from dibs.study._attempt import Attempt
 from dibs.upkeep import Copier, adopt_copy, check, open_copy
 
+pytestmark = pytest.mark.usefixtures("credentials")
+
 SPACE = Space(x=Float(0, 1))
-
-
-@pytest.fixture(autouse=True)
-def credentials(monkeypatch: pytest.MonkeyPatch, server: Server) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", server.key)
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", server.secret)
-    monkeypatch.setenv("AWS_REGION", "us-east-1")
 
 
 @pytest.fixture

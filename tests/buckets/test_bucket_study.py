@@ -27,12 +27,7 @@ def objective(trial):
     return trial.point["x"]
 """
 
-
-@pytest.fixture(autouse=True)
-def credentials(monkeypatch: pytest.MonkeyPatch, server: Server) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", server.key)
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", server.secret)
-    monkeypatch.setenv("AWS_REGION", "us-east-1")
+pytestmark = pytest.mark.usefixtures("credentials")
 
 
 @pytest.fixture
