@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import warnings
 
@@ -35,3 +36,16 @@ class TestBucket(BackendSuite):
                 os._exit(0 if "spawn" in str(told) else 1)
             os._exit(2)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_streamed_draft_that_nobody_discards_goes_in_silence() -> None:
+    """Its temporary file is closed, also where both are part of a cycle that is collected in any order."""
+    unraisable: list[object] = []
+    draft = BucketBackend("s3://bucket/prefix", {}).stage(iter([b"never", b"sent"]))
+    cycle: list[object] = [draft]
+    cycle.append(cycle)
+    del draft, cycle
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.unraisablehook", unraisable.append)
+        gc.collect()
+    assert unraisable == []

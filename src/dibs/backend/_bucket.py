@@ -12,6 +12,7 @@ import itertools
 import os
 import re
 import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any, TypeVar
@@ -43,14 +44,12 @@ _runtime_of: int | None = None  # the process whose obstore runtime is running: 
 class _File(Draft):
     """A draft of streamed bytes, in memory up to 8 MiB and in a temporary file beyond."""
 
-    __slots__ = ("file",)
+    __slots__ = ("__weakref__", "file")
 
     def __init__(self, file: IO[bytes], temp: str, size: int, durable: bool) -> None:
         super().__init__(None, temp, size, durable)
         self.file = file
-
-    def __del__(self) -> None:
-        self.file.close()
+        weakref.finalize(self, file.close)  # a __del__ may run after the file's own, where both are part of a cycle
 
 
 class BucketBackend(Backend):
