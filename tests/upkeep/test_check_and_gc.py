@@ -104,6 +104,13 @@ DAMAGE: dict[str, tuple[Callable[[Store], None], set[str], bool]] = {
     "a name that is no key": (write(".nfs0001", b""), {"foreign"}, True),
     "a name that is no key in a study": (write("study/s/README", b""), {"foreign"}, True),
     "a name that is no key beside the studies": (write("study/README", b""), {"foreign"}, True),
+    "the torn curve of a running attempt": (
+        lambda store: (
+            edit(store, TRIAL.format(12), state="running"),
+            write("study/s/live/000000/00000012-0.json", b'{"v":1,"cur')(store),
+        ) and None,
+        {"torn"}, False,
+    ),
     "a torn roll": (write("study/s/roll/0/00000000.json", b"{"), {"torn"}, False),
 }  # fmt: skip
 
@@ -182,13 +189,30 @@ def test_what_is_put_again_meanwhile_stays(store: Store) -> None:
     assert find_garbage(store).removals == ()
 
 
-@pytest.mark.parametrize("bad", [b"", b"{", b'{"v":2}'])
-def test_gc_removes_nothing_while_a_record_does_not_read(store: Store, bad: bytes) -> None:
+ROLL, CURVE = "study/s/roll/0/00000000.json", "study/s/live/000000/00000012-0.json"
+
+
+@pytest.mark.parametrize(
+    ("key", "bad", "refused"),
+    [
+        (TRIAL.format(5), b"", True),
+        (TRIAL.format(5), b"{", True),
+        (TRIAL.format(5), b'{"v":2}', True),
+        (ROLL, b"{", False),  # a cache: its originals name what it names
+        (CURVE, b"{", False),  # names nothing
+        (ROLL, b'{"v":2}', True),  # what a later version keeps there, nobody knows
+        (CURVE, b'{"v":2}', True),
+    ],
+)
+def test_gc_removes_nothing_while_an_object_that_names_blobs_does_not_read(
+    store: Store, key: str, bad: bytes, refused: bool
+) -> None:
     digest = store.put(b"old")
     age(root(store) / f"blobs/{digest[:2]}/{digest}", 48)
-    write(TRIAL.format(5), bad)(store)
+    write(key, bad)(store)
     garbage = find_garbage(store)
-    assert (garbage.removals, bool(garbage.refused)) == ((), True)
+    assert bool(garbage.refused) is refused
+    assert (digest in {r.key.rpartition("/")[2] for r in garbage.removals}) is not refused
 
 
 def test_what_is_put_again_meanwhile_stays_in_a_bucket() -> None:

@@ -18,6 +18,7 @@ __all__ = ["Inventory", "entries_of", "take_inventory"]
 
 Step = Callable[[int], None]
 _RECORDS = ("trial", "again")
+_NAMES_NOTHING = ("roll", "live")  # a roll is a cache: what it names, its originals name; a curve names no blob
 _PASSING = ("tmp", "doctor", "probe")  # what is under them comes and goes: writes, meetings of the doctor, a probe
 
 
@@ -110,16 +111,17 @@ def _sort_in(store: Store, found: Inventory, entry: Entry, place: Place) -> None
     if place.kind == "blob":
         found.blobs[place.digest] = entry
         return
-    if place.kind == "live":
-        found.live[place.study, place.n, place.attempt] = entry
-        return
     try:
         there = store.backend.read(entry.key)
     except RecordError as wrong:
+        if place.kind == "live":
+            found.live[place.study, place.n, place.attempt] = entry
         _unreadable(found, entry.key, "torn", str(wrong), place)
         return
     if there is None:
         return  # removed meanwhile
+    if place.kind == "live":
+        found.live[place.study, place.n, place.attempt] = entry
     if not there.data:
         kind = "unwritten" if store.backend.traits.claim == "mkdir" else "torn"
         _unreadable(found, entry.key, kind, "it is empty", place)
@@ -138,7 +140,7 @@ def _sort_in(store: Store, found: Inventory, entry: Entry, place: Place) -> None
 
 def _unreadable(found: Inventory, key: str, kind: str, what: str, place: Place) -> None:
     found.findings.append(Finding(kind, key, what))
-    found.unreadable += place.kind != "roll"  # a roll is a cache: what it names, its originals name
+    found.unreadable += kind == "newer" or place.kind not in _NAMES_NOTHING  # what a later version names, nobody knows
     if place.kind in _RECORDS:
         found.records.setdefault(place.study, {})[place.n, place.attempt] = None
 
