@@ -15,6 +15,7 @@ from dibs.backend import CountingBackend, MemoryBackend
 from dibs.search import History
 from dibs.study import _claimer
 from dibs.study._attempt import Attempt
+from dibs.study._gallop import Gallop
 
 SPACE = Space(x=Float(0, 1))
 
@@ -150,3 +151,25 @@ def test_a_folder_knows_no_thrift() -> None:
     claimed(ours, 10)
     assert not ours.view.partial
     assert len(ours.view) == 4
+
+
+def test_a_crowd_that_nobody_has_read_spreads_out(bucket: MemoryBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is running is not known where only names were read: the width must not be that of an empty study."""
+    theirs, _ = worker(bucket, 1)
+    claimed(theirs, 5000, 300)
+    ours, _ = worker(bucket, 2)
+    claimer = ours.claimer(5000)
+    claimed(ours, 5000)
+    widths: list[int] = []
+
+    def gallop(taken: Any, start: int, below: int, running: Any, word: Any) -> Gallop:
+        widths.append(running())
+        return Gallop(taken, start, below, running, word)
+
+    monkeypatch.setattr(_claimer, "Gallop", gallop)
+    assert isinstance(claimer.step(), Attempt)
+    assert ours.view.partial
+    assert widths[0] >= _claimer.UNREAD_CROWD
+    assert len(ours.results()) == 302  # everything read
+    assert isinstance(claimer.step(), Attempt)
+    assert widths[-1] < 400

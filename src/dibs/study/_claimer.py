@@ -27,6 +27,7 @@ __all__ = ["Claimer", "Claiming", "Idle"]
 
 log = logging.getLogger("dibs")
 SWEEPERS = 64  # one look in so many reads what all of them left unread
+UNREAD_CROWD = 1024  # workers, where trials are known by name alone: 3.5 names a claim for 3,000 of them, not 9
 _NO_HISTORY = History.of([])
 
 
@@ -218,7 +219,7 @@ class Claimer:
             low = self.view.low()
             if low >= self.trials:
                 return None
-            gallop = Gallop(self.view.names, low, self.trials, lambda: len(self.view.running()), self._word)
+            gallop = Gallop(self.view.names, low, self.trials, self._running, self._word)
             history = self._history()
             while gallop.losses < LOSSES:
                 n = gallop.next()
@@ -267,6 +268,10 @@ class Claimer:
 
     def _history(self) -> History:
         return history_of(self.view) if self.sampler.needs_history else _NO_HISTORY
+
+    def _running(self) -> int:
+        """How many others may be after the same index; where only names were read, nobody knows, and it may be a crowd."""
+        return len(self.view.running()) + (UNREAD_CROWD if self.view.partial else 0)
 
     def _word(self) -> int:
         return int.from_bytes(self.store.machine.entropy(4), "big")
