@@ -75,6 +75,11 @@ def copy(old: str, new: str, **fields: object) -> Callable[[Store], None]:
     return damage
 
 
+def a_torn_curve(store: Store) -> None:
+    edit(store, TRIAL.format(12), state="running")
+    write("study/s/live/000000/00000012-0.json", b'{"v":1,"cur')(store)
+
+
 AGAIN = "study/s/again/000000/{:08d}-{}.json"
 DAMAGE: dict[str, tuple[Callable[[Store], None], set[str], bool]] = {
     "empty record": (write(TRIAL.format(2), b""), {"torn"}, False),
@@ -105,11 +110,7 @@ DAMAGE: dict[str, tuple[Callable[[Store], None], set[str], bool]] = {
     "a name that is no key in a study": (write("study/s/README", b""), {"foreign"}, True),
     "a name that is no key beside the studies": (write("study/README", b""), {"foreign"}, True),
     "the torn curve of a running attempt": (
-        lambda store: (
-            edit(store, TRIAL.format(12), state="running"),
-            write("study/s/live/000000/00000012-0.json", b'{"v":1,"cur')(store),
-        ) and None,
-        {"torn"}, False,
+        a_torn_curve, {"torn"}, False,
     ),
     "a torn roll": (write("study/s/roll/0/00000000.json", b"{"), {"torn"}, False),
 }  # fmt: skip
