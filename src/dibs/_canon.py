@@ -11,11 +11,11 @@ import hashlib
 import json
 import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["chance", "chance_by_name", "digest", "dumps", "from_json", "plain", "to_json"]
+__all__ = ["all_to_json", "chance", "chance_by_name", "digest", "dumps", "from_json", "plain", "to_json"]
 
 _DEEPEST = 16  # tuples in tuples; a hostile record must not reach Python's own limit later, in somebody's repr
 _SCALE = 2.0**-53
@@ -71,6 +71,14 @@ def to_json(value: Any, depth: int = 0) -> Any:
         f"{value!r} ({type(value).__name__}) cannot be a parameter's value: use None, bool, int, "
         "float, str or a tuple of these"
     )
+
+
+def all_to_json(values: Mapping[str, Any]) -> dict[str, Any]:
+    """``to_json`` of each value, in the order they come. TypeError for what is no parameter's value."""
+    return {
+        name: value if (type(value) is float and math.isfinite(value)) or type(value) is int else to_json(value)
+        for name, value in values.items()
+    }
 
 
 def from_json(obj: Any, depth: int = 0) -> Any:

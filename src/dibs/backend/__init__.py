@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dibs.backend._base import Backend, Draft, Entry, Object, Outcome, Traits
 from dibs.backend._folder import FolderBackend
 from dibs.backend._memory import MemoryBackend
+from dibs.backend._process import this_process
 
 if TYPE_CHECKING:
     from dibs.backend._bucket import BucketBackend
@@ -42,6 +43,7 @@ __all__ = [
     "WrapperBackend",
     "judge",
     "mount_type",
+    "this_process",
 ]
 
 _LAZY = {

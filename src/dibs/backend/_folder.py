@@ -29,6 +29,7 @@ from dibs.errors import StoreError, UsageError
 __all__ = ["FolderBackend"]
 
 _TRIES = 3
+_TEMPS = TEMPS[:-1]
 _TOUCH_FOLLOWS = os.utime not in os.supports_follow_symlinks
 
 
@@ -42,7 +43,8 @@ class FolderDraft(Draft):
     __slots__ = ("claimed", "linked")
 
     def __init__(self, data: bytes | None, temp: str, size: int, durable: bool) -> None:
-        super().__init__(data, temp, size, durable)
+        self.data, self.temp, self.size, self.durable = data, temp, size, durable  # as super() would, a call less
+        self.owned = self.spent = False
         self.linked = False  # a link to the temporary was made: rename(2) onto it would do nothing
         self.claimed = ""  # the key whose mkdir this draft won
 
@@ -93,7 +95,8 @@ class FolderBackend(Backend):
         return FolderDraft(data if isinstance(data, bytes) else None, temp, size, durable)
 
     def create(self, key: str, draft: Draft) -> Outcome:
-        self._check(key)
+        if key != self._checked:
+            self._check(key)
         assert isinstance(draft, FolderDraft)
         if draft.spent:
             return Outcome.LOST
@@ -115,7 +118,7 @@ class FolderBackend(Backend):
                 raise store_error(error, "claim", path, key) from error
             return Outcome.UNSURE
         draft.linked = True
-        return self._settled(key, draft)
+        return self._settled(key) if draft.durable else Outcome.WON
 
     def _create_by_mkdir(self, key: str, draft: FolderDraft, missed: int = 0) -> Outcome:
         path = self._base + key
@@ -152,10 +155,11 @@ class FolderBackend(Backend):
             draft.claimed, draft.owned = "", False
             raise store_error(error, "write", path, key) from error
         draft.spent = True
-        return self._settled(key, draft)
+        return self._settled(key) if draft.durable else Outcome.WON
 
     def replace(self, key: str, draft: Draft, version: str | None) -> Outcome:
-        self._check(key)
+        if key != self._checked:
+            self._check(key)
         assert isinstance(draft, FolderDraft)
         return Outcome.LOST if draft.spent else self._replace(key, draft)
 
@@ -173,7 +177,7 @@ class FolderBackend(Backend):
             with suppress(OSError):
                 os.unlink(temp)
         draft.spent = True
-        return self._settled(key, draft)
+        return self._settled(key) if draft.durable else Outcome.WON
 
     def discard(self, draft: Draft) -> bool:
         if draft.spent:
@@ -213,7 +217,8 @@ class FolderBackend(Backend):
     # ---- reading
 
     def read(self, key: str) -> Object | None:
-        self._check(key)
+        if key != self._checked:
+            self._check(key)
         path = self._base + key
         for attempt in range(1, _TRIES + 1):
             try:
@@ -285,7 +290,7 @@ class FolderBackend(Backend):
 
     def now(self) -> float:
         path = self._base + self._names.probe()
-        self._tree.stay_inside(TEMPS[:-1])
+        self._tree.stay_inside(_TEMPS)
         for _ in range(_TRIES):
             try:
                 os.utime(path, None)
@@ -299,16 +304,16 @@ class FolderBackend(Backend):
     # ---- what only errors need
 
     def _open_temp(self, path: str, *, exclusive: bool = True) -> int:
-        self._tree.stay_inside(TEMPS[:-1])
+        if _TEMPS not in self._tree.real:
+            self._tree.stay_inside(_TEMPS)
         try:
             return open_temp(path, exclusive=exclusive)
         except (FileNotFoundError, NotADirectoryError):  # the store's first write, or no store
-            self._tree.make(TEMPS[:-1])
+            self._tree.make(_TEMPS)
             return open_temp(path, exclusive=exclusive)
 
     def _check(self, key: str) -> None:
-        if key == self._checked:  # a record is claimed, read and rewritten under one name
-            return
+        """Asked once for a record that is claimed, read and rewritten under one name: ``_checked`` is the last one."""
         check_key(key)
         folder = key.rpartition("/")[0]
         self._tree.stay_inside(folder)
@@ -348,13 +353,12 @@ class FolderBackend(Backend):
             os.unlink(other)
         return False
 
-    def _settled(self, key: str, draft: FolderDraft) -> Outcome:
-        """WON, with the name on the disk where that was asked for; UNSURE if the disk would not say."""
-        if draft.durable:
-            try:
-                self._tree.sync(key)
-            except OSError:
-                return Outcome.UNSURE
+    def _settled(self, key: str) -> Outcome:
+        """WON, with the name on the disk; UNSURE if the disk would not say."""
+        try:
+            self._tree.sync(key)
+        except OSError:
+            return Outcome.UNSURE
         return Outcome.WON
 
     def _bare_claim(self, key: str) -> Object | None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from dibs.backend._fsync import sync_file
 from dibs.backend._names import TEMPS
 from dibs.backend._oserrors import store_error
+from dibs.backend._process import this_process
 
 __all__ = ["TempNames", "open_temp", "write_whole"]
 
@@ -50,7 +51,8 @@ class TempNames:
 
     def new(self) -> str:
         """A name below the store's root that nobody has drawn before."""
-        return f"{self._process()}{next(self._serial) & _64:016x}"
+        head = self._head[1] if self._head[0] == this_process() else self._process()
+        return f"{head}{next(self._serial) & _64:016x}"
 
     def probe(self) -> str:
         """The name of the one file by which this process asks for the store's time."""
@@ -58,8 +60,8 @@ class TempNames:
 
     def _process(self) -> str:
         pid, head = self._head
-        if pid != os.getpid():
-            pid = os.getpid()
+        if pid != this_process():
+            pid = this_process()
             head = f"{self._machine}-{pid}-"
             self._serial = itertools.count(int.from_bytes(os.urandom(8), "big"))
             self._head = (pid, head)
@@ -84,25 +86,25 @@ def write_whole(fd: int, path: str, data: bytes | Iterable[bytes], *, durable: b
     """
     try:
         try:
-            size = _write_all(fd, path, data)
+            if isinstance(data, bytes):
+                size = _write_chunk(fd, path, data)
+            else:
+                size = sum(_write_chunk(fd, path, chunk) for chunk in data)
             if durable:
-                _checked(path, sync_file, fd)
+                _sync(fd, path)
         except BaseException:
             with suppress(OSError):
                 os.close(fd)
             raise
-        _checked(path, os.close, fd)  # NFS reports a full disk here
+        try:
+            os.close(fd)
+        except OSError as error:  # NFS reports a full disk here
+            raise store_error(error, "write to the store at", path) from error
     except BaseException:
         with suppress(OSError):
             os.unlink(path)  # noqa: PTH108 - no pathlib on the hot path
         raise
     return size
-
-
-def _write_all(fd: int, path: str, data: bytes | Iterable[bytes]) -> int:
-    if isinstance(data, bytes):
-        return _write_chunk(fd, path, data)
-    return sum(_write_chunk(fd, path, chunk) for chunk in data)
 
 
 def _write_chunk(fd: int, path: str, chunk: bytes) -> int:
@@ -115,8 +117,8 @@ def _write_chunk(fd: int, path: str, chunk: bytes) -> int:
     return done
 
 
-def _checked(path: str, call: Callable[[int], None], fd: int) -> None:
+def _sync(fd: int, path: str) -> None:
     try:
-        call(fd)
+        sync_file(fd)
     except OSError as error:
         raise store_error(error, "write to the store at", path) from error

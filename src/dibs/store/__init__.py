@@ -2,7 +2,7 @@
 
 from ._copies import adopt, mark_copy
 from ._keys import ADOPTED, BLOCK, COPY_OF, MARKER, HostKeys, StudyKeys, blob_key
-from ._machine import Here, Machine, this_process
+from ._machine import Here, Machine
 from ._names import escape, unescape
 from ._opening import local_path, look, open_folder
 from ._settle import Held, Settler
@@ -12,5 +12,5 @@ from ._verdicts import METHODS, Verdict, Weighed, weigh, write_verdict
 __all__ = [
     "ADOPTED", "BLOCK", "COPY_OF", "MARKER", "METHODS", "Held", "Here", "HostKeys", "Machine", "Name", "Settler", "Store",
     "StudyKeys", "Verdict", "Weighed", "adopt", "blob_key", "escape", "local_path", "look", "mark_copy", "open_folder",
-    "this_process", "unescape", "weigh", "write_verdict",
+    "unescape", "weigh", "write_verdict",
 ]  # fmt: skip

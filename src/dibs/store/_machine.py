@@ -13,28 +13,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dibs._clock import Clock, SystemClock
+from dibs.backend import this_process
 from dibs.record import Who
 
-__all__ = ["Here", "Machine", "default_me", "this_process"]
+__all__ = ["Here", "Machine", "default_me"]
 
 ALIVE_S = 0.1  # many workers on one machine would otherwise read each other's /proc at every step
-
-
-_pid = os.getpid()
-
-
-def this_process() -> int:
-    """This process's number: ``os.getpid`` without the system call, which every step would make a dozen times."""
-    return _pid
-
-
-def _forked() -> None:
-    global _pid
-    _pid = os.getpid()
-
-
-if hasattr(os, "register_at_fork"):  # whoever forks and goes on in Python calls these (PyOS_AfterFork_Child)
-    os.register_at_fork(after_in_child=_forked)
 
 
 class Machine(Protocol):
@@ -70,11 +54,10 @@ class Here:
     def entropy(self, size: int) -> bytes:
         return os.urandom(size)
 
-    def pid(self) -> int:
-        return _pid
+    pid = staticmethod(this_process)
 
     def who(self, me: str) -> dict[str, Any]:
-        pid = _pid
+        pid = this_process()
         if self._who is None or self._who[0] != pid:
             start = _start(pid)
             token = f"{_namespace()}-{start[0]}" if start else ""

@@ -18,7 +18,7 @@ from dibs.record import CLOSED, decode, encode, nonce_of
 
 from ._machine import Machine
 
-__all__ = ["Held", "Settler"]
+__all__ = ["Held", "Pauses", "Settler"]
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 2.0
 
@@ -75,7 +75,7 @@ class Settler:
         data = encode(body)
         draft = self.backend.stage(data, durable=durable)
         try:
-            pauses = self._pauses(held.key)
+            pauses = Pauses(self, held.key)
             while True:
                 outcome = self.backend.create(held.key, draft)
                 if outcome is Outcome.LOST and self.backend.traits.claim == "mkdir" and not draft.spent:
@@ -104,7 +104,7 @@ class Settler:
             if not self.backend.discard(held.pending):
                 raise UnsureError(f"an earlier write of {held.key} may still land: try again later", key=held.key)
             held.pending = None
-        pauses = self._pauses(held.key)
+        pauses = Pauses(self, held.key)
         draft: Draft | None = None
         data = b""
         tried = False
@@ -158,7 +158,7 @@ class Settler:
             raise AlreadyClosed(f"{held.key} is already closed as {old['state']}: the first close is the last write")
         return {**old, **body}
 
-    def _look(self, key: str, pauses: _Pauses) -> Object | None:
+    def _look(self, key: str, pauses: Pauses) -> Object | None:
         """Read until it answers: a read that fails says nothing about the name."""
         while True:
             try:
@@ -168,35 +168,33 @@ class Settler:
             except StoreError:
                 next(pauses)
 
-    def _pauses(self, key: str) -> _Pauses:
-        return _Pauses(self.machine, self.patience_s, key)
 
-
-class _Pauses:
+class Pauses:
     """Growing pauses with jitter until the patience is over; then ``next`` raises UnsureError."""
 
-    __slots__ = ("deadline", "key", "machine", "patience_s", "pause_s")
+    __slots__ = ("deadline", "key", "pause_s", "settler")
 
-    def __init__(self, machine: Machine, patience_s: float, key: str) -> None:
-        self.machine, self.patience_s, self.key = machine, patience_s, key
+    def __init__(self, settler: Settler, key: str) -> None:
+        self.settler, self.key = settler, key
         self.pause_s = _FIRST_PAUSE_S
         self.deadline: float | None = None  # set at the first doubt: the sure path reads no clock
 
     def __next__(self) -> None:
-        clock = self.machine.clock
+        machine, patience_s = self.settler.machine, self.settler.patience_s
+        clock = machine.clock
         if self.deadline is None:
-            self.deadline = clock.monotonic() + self.patience_s
+            self.deadline = clock.monotonic() + patience_s
         elif clock.monotonic() > self.deadline:
             raise UnsureError(
-                f"whether {self.key} was written could not be learnt in {self.patience_s:g} s; "
+                f"whether {self.key} was written could not be learnt in {patience_s:g} s; "
                 "it is left as it is (if it is there, others will find it quiet)",
                 key=self.key,
             )
-        jitter = 0.5 + self.machine.entropy(1)[0] / 256
+        jitter = 0.5 + machine.entropy(1)[0] / 256
         clock.sleep(self.pause_s * jitter)
         self.pause_s = min(_LONGEST_PAUSE_S, 2 * self.pause_s)
 
-    def __iter__(self) -> _Pauses:
+    def __iter__(self) -> Pauses:
         return self
 
 

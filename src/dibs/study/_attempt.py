@@ -11,10 +11,9 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from threading import RLock
 from typing import Any, Protocol
 
-from dibs._canon import chance, to_json
+from dibs._canon import all_to_json, chance_by_name
 from dibs._clock import iso
 from dibs.errors import AlreadyClosed, NotOwner, RecordError, StoreError, UnsureError, UsageError
 from dibs.record import CLOSED, FORMAT, TrialRecord, Who, decode, encode
@@ -30,7 +29,7 @@ MOST = 2**63 - 1  # the largest count a record may hold
 
 def seed_of(seed: int, n: int) -> int:
     """The seed of a trial: a function of the study's seed and the index, the same on every machine."""
-    return int(chance(1, _SEED_VERSION, seed, n, "trial")[0] * 2**31)
+    return int(chance_by_name(_SEED_VERSION, seed, n)("trial") * 2**31)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ def claim_attempt(
     body: dict[str, Any] = {
         "v": FORMAT, "kind": "trial", "study": keys.name, "n": n, "attempt": attempt, "of": terms.of,
         "state": "running", "goal": terms.goal, "seed": seed_of(terms.seed, n) if seed is None else seed,
-        "point": {name: to_json(value) for name, value in point.items()}, "wish": wish, "saw": None,
+        "point": all_to_json(point), "wish": wish, "saw": None,
         "contract": contract, "files": {}, "started_at": iso(clock.wall()), "beat_s": terms.beat_s,
         "who": store.machine.who(terms.me or store.me()), **(closed or {}),
     }  # fmt: skip
@@ -104,7 +103,7 @@ class Attempt:
         self.state: str = body["state"]
         self.files: dict[str, str] = dict(body["files"])
         self.curve: dict[int, float] = {}
-        self.lock = RLock()
+        self.lock = held.lock
         self._started = self._last_live = store.machine.clock.monotonic()
         self._has_live = False
         self._in_vain = False
@@ -285,9 +284,8 @@ class Attempt:
     def _insist(self, write: Callable[[], Any]) -> Any:
         """A full disk or an outage is not the objective's fault: try for a while, then say so."""
         clock = self.store.machine.clock
-        deadline = clock.monotonic() + (0.0 if self._in_vain else self.store.settler.patience_s)
+        deadline: float | None = None  # set at the first failure: the sure path reads no clock
         pause_s = 0.05
-        told = False
         while True:
             try:
                 answer = write()
@@ -296,12 +294,13 @@ class Attempt:
             except (UnsureError, RecordError):
                 raise  # pursued already, or damage, which stays
             except StoreError as wrong:
-                if clock.monotonic() >= deadline:
+                now = clock.monotonic()
+                first, deadline = deadline is None, deadline or now + self.store.settler.patience_s
+                if self._in_vain or now >= deadline:
                     self._in_vain = True  # whoever tries to leave in order tries once, and does not wait again
                     raise
-                if not told:
+                if first:
                     log.warning("trial %d: %s; trying again", self.n, wrong)
-                    told = True
                 clock.sleep(pause_s)
                 pause_s = min(5.0, 2 * pause_s)
 

@@ -18,8 +18,8 @@ from types import TracebackType
 from typing import Any, NoReturn, Protocol, Self
 
 from dibs._clock import Clock
+from dibs.backend import this_process
 from dibs.errors import AlreadyClosed
-from dibs.store import this_process
 
 from ._events import Event, OnEvent, Stopping
 from ._keeper import LOOK_S, keeper
@@ -89,6 +89,7 @@ class Session:
         self._over = False
         self._beat: threading.Thread | None = None
         self._depth = 1  # > 0: our own code runs
+        self._shield, self._window = _Depth(self, +1), _Depth(self, -1)
         self._trials: dict[Beating, float] = {}  # trial -> when its next beat is due
         self._lock = threading.Lock()
         self._awake = threading.Event()
@@ -166,7 +167,7 @@ class Session:
 
     def theirs(self) -> _Depth:
         """``with session.theirs():`` the user's code runs in here and may be interrupted anywhere."""
-        return _Depth(self, -1)
+        return self._window
 
     def watched(self, trial: Beating) -> AbstractContextManager[None]:
         """``with session.watched(trial):`` its limits count in here."""
@@ -174,7 +175,7 @@ class Session:
 
     def shielded(self) -> _Depth:
         """``with session.shielded():`` our code runs in here; an interruption waits until it is through."""
-        return _Depth(self, +1)
+        return self._shield
 
     # news, from the handler (in the main thread) or the keeper's thread, often from both: all of it idempotent
 
@@ -286,23 +287,28 @@ class Session:
 
 
 class _Depth:
-    """Moves a session's depth; leaving our code raises what waited meanwhile."""
+    """Moves a session's depth; leaving our code raises what waited meanwhile.
+
+    Another thread (the keeper's, the objective's own) is never interrupted and does not count here.
+    """
 
     __slots__ = ("_by", "_session")
 
     def __init__(self, session: Session, by: int) -> None:
-        # another thread (the keeper's, the objective's own) is never interrupted and must not count here
-        self._session, self._by = session, by if threading.get_ident() == session._ident else 0
+        self._session, self._by = session, by
 
     def __enter__(self) -> None:
-        self._session._depth += self._by
+        if threading.get_ident() == self._session._ident:
+            self._session._depth += self._by
 
     def __exit__(self, *_: object) -> None:
-        self._session._depth -= self._by
-        if self._by and self._session.in_main:
-            error = self._session.pending()
-            if error is not None:
-                raise error
+        session = self._session
+        if threading.get_ident() == session._ident:
+            session._depth -= self._by
+            if session._kick and session.in_main:
+                error = session.pending()
+                if error is not None:
+                    raise error
 
 
 def _beat_all(trials: list[Beating]) -> None:

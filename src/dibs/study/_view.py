@@ -143,7 +143,7 @@ class View(Known):
 
     def _moved(self, attempt: Attempt) -> None:
         """We have moved the attempt's block; while others have trials open, every move may be one of theirs."""
-        if attempt.attempt == 0 and all(at in self._mine for at in self._open):
+        if attempt.attempt == 0 and self._open.keys() <= self._mine.keys():
             self.names.moved_by_us(attempt.n)
 
     def publish(self, me: str | None) -> None:
@@ -185,7 +185,8 @@ class View(Known):
                 self._take_mine(mine)
             else:
                 self._put(Seen(mine.n, mine.attempt, mine.record(), self.newest))
-        super()._catch_up()
+        if self.notes.changed:
+            super()._catch_up()
 
     # reading
 

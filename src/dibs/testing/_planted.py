@@ -18,6 +18,7 @@ from dibs.backend import Draft, MemoryBackend, Outcome
 from dibs.errors import UnsureError
 from dibs.record import decode, encode, nonce_of
 from dibs.store import Held, Settler
+from dibs.store._settle import Pauses
 from dibs.study import _attempt, _fold
 from dibs.study._attempt import Attempt, Terms, claim_attempt
 from dibs.study._claimer import Claimer
@@ -81,7 +82,7 @@ def blind_retry(self: Settler, held: Held, body: dict[str, Any], durable: bool) 
     """Try again after no answer, and believe the second one."""
     draft = self.backend.stage(encode(body), durable=durable)
     try:
-        pauses = self._pauses(held.key)
+        pauses = Pauses(self, held.key)
         while True:
             outcome = self.backend.create(held.key, draft)
             if outcome is Outcome.UNSURE:
@@ -110,8 +111,8 @@ def optimist(self: Settler, held: Held, body: dict[str, Any], durable: bool) -> 
 
 def fresh_temporary(self: Settler, held: Held, body: dict[str, Any], durable: bool) -> None:
     """A new temporary for every try, so that an old one may land over what was written since."""
-    self._look(held.key, self._pauses(held.key))
-    pauses = self._pauses(held.key)
+    self._look(held.key, Pauses(self, held.key))
+    pauses = Pauses(self, held.key)
     data = b""
     while True:
         there = self._look(held.key, pauses)
@@ -129,11 +130,11 @@ def fresh_temporary(self: Settler, held: Held, body: dict[str, Any], durable: bo
 
 def verdict_412(self: Settler, held: Held, body: dict[str, Any], durable: bool) -> None:
     """A refused replace means that somebody wrote it, and who but us?"""
-    there = self._look(held.key, self._pauses(held.key))
+    there = self._look(held.key, Pauses(self, held.key))
     assert there is not None
     body = self._ours(held, there, body)
     draft = self.backend.stage(encode(body), durable=durable)
-    pauses = self._pauses(held.key)
+    pauses = Pauses(self, held.key)
     while self.backend.replace(held.key, draft, there.version) is Outcome.UNSURE:
         next(pauses)
     held.body, held.data = body, encode(body)
