@@ -82,6 +82,21 @@ def test_show_is_the_trial_in_full(studied: Call) -> None:
     detail = json.loads(studied("show", "2", "--store", "s", "--json").stdout)
     assert (detail["row"]["n"], len(detail["attempts"])) == (2, 1)
     assert "no trial 9" in studied("show", "9", "--store", "s", code=2).stderr
+    assert "replay" not in text
+    assert "replay: the same point comes out" in studied("show", "2", "--store", "s", "--replay").stdout
+    detail = json.loads(studied("show", "2", "--store", "s", "--replay", "--json").stdout)
+    assert detail["replay"]["matches"] is True
+
+
+def test_a_replay_that_differs_or_cannot_be_has_a_code_of_its_own(studied: Call, tmp_path: Path) -> None:
+    path = next((tmp_path / "s").glob("study/spam/trial/*/00000001-0.json"))
+    body = json.loads(path.read_text())
+    name = next(iter(body["point"]))
+    path.write_text(json.dumps({**body, "point": {**body["point"], name: 0.015625}}))
+    text = studied("show", "1", "--store", "s", "--replay", code=1).stdout
+    assert "another point comes out" in text
+    path.write_text(json.dumps({**body, "wish": "ab" * 32}))
+    assert "wished" in studied("show", "1", "--store", "s", "--replay", code=5).stdout
 
 
 def test_show_has_the_traceback_and_the_curve(dibs: Call, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from ._text import json_text, out, safe
 
 __all__ = ["verb"]
 
+_REPLAYED = {True: 0, False: 1, None: 5}  # exit codes
 _SHOWN = 12  # points of a curve; --json has them all
 
 
@@ -22,9 +23,10 @@ _SHOWN = 12  # points of a curve; --json has them all
 @click.argument("n", type=click.IntRange(min=0))
 @store_option
 @study_option
+@click.option("--replay", is_flag=True, help="Ask the sampler again, with what it was shown then, and compare.")
 @as_json
 @verbose
-def verb(n: int, store: str | None, study: str | None, as_json: bool) -> int:
+def verb(n: int, store: str | None, study: str | None, replay: bool, as_json: bool) -> int:
     """Show one trial in full.
 
     Its point, and each attempt with who ran it, its curve, its traceback, its files and its log.
@@ -33,15 +35,16 @@ def verb(n: int, store: str | None, study: str | None, as_json: bool) -> int:
     Example:
       dibs show 17 --store /mnt/shared/studies --study spam
 
-    Exit codes: 0; 2 usage, no such study, or no such trial; 3 store unusable.
+    Exit codes: 0; 1 --replay gives another point; 2 usage, no such study, or no such trial; 3 store unusable;
+    5 --replay cannot be recomputed.
     """
     work = os.environ.get("DIBS_WORK")
-    detail = trial_detail(open_source(store, study), n, work=Path(work) if work else None)
+    detail = trial_detail(open_source(store, study), n, work=Path(work) if work else None, again=replay)
     if as_json:
         out(json_text(detail.to_json()))
     else:
         _say(detail)
-    return 0
+    return _REPLAYED[detail.replay.matches] if detail.replay is not None else 0
 
 
 def _say(detail: TrialDetail) -> None:
@@ -53,6 +56,11 @@ def _say(detail: TrialDetail) -> None:
         out(f"  {safe(name)} = {safe(repr(value))}")
     if detail.seed is not None:
         out(f"  seed {detail.seed}" + (", somebody's wish" if detail.wish else ""))
+    if detail.replay is not None:
+        out(f"  replay: {safe(detail.replay.said)}")
+        for name, value in (detail.replay.point or {}).items():
+            if detail.replay.matches is False:
+                out(f"    {safe(name)} = {safe(repr(value))}")
     for attempt in detail.attempts:
         _say_attempt(attempt)
 

@@ -55,6 +55,7 @@ class TrialRecord(msgspec.Struct, frozen=True):
     beat_s: float = 60.0
     took_s: float | None = None
     started_at: str | None = None
+    saw: Any = None  # what the asker had seen; not validated here, whoever replays looks closely
     who: Who = Who()
 
     @property

@@ -61,17 +61,18 @@ def claim_attempt(
     seed: int | None = None,
     wish: str | None = None,
     contract: str | None = None,
+    saw: Mapping[str, Any] | None = None,
     closed: Mapping[str, Any] | None = None,
 ) -> Attempt | None:
     """Claim one attempt; of all callers on all machines at most one gets it.
 
-    ``seed``: the trial's, where an earlier attempt has one already. ``closed``: fields of an attempt that is closed from birth (a poison verdict). Raises UnsureError, StoreError.
+    ``seed``: the trial's, where an earlier attempt has one already. ``saw``: what the sampler was shown. ``closed``: fields of an attempt that is closed from birth (a poison verdict). Raises UnsureError, StoreError.
     """
     clock = store.machine.clock
     body: dict[str, Any] = {
         "v": FORMAT, "kind": "trial", "study": keys.name, "n": n, "attempt": attempt, "of": terms.of,
         "state": "running", "goal": terms.goal, "seed": seed_of(terms.seed, n) if seed is None else seed,
-        "point": all_to_json(point), "wish": wish, "saw": None,
+        "point": all_to_json(point), "wish": wish, "saw": saw,
         "contract": contract, "files": {}, "started_at": iso(clock.wall()), "beat_s": terms.beat_s,
         "who": store.machine.who(terms.me or store.me()), **(closed or {}),
     }  # fmt: skip

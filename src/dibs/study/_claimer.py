@@ -19,7 +19,7 @@ from ._attempt import Attempt, Terms, claim_attempt
 from ._fold import Folded, Seen
 from ._gallop import LOSSES, Gallop
 from ._quiet import Watch, beat_s_of, counts, is_quiet, patience_s
-from ._results import history_of
+from ._results import asked_of
 from ._succession import failed_attempts, next_attempt
 from ._view import NEWEST, View
 
@@ -220,7 +220,7 @@ class Claimer:
             if low >= self.trials:
                 return None
             gallop = Gallop(self.view.names, low, self.trials, self._running, self._word)
-            history = self._history()
+            history, saw = self._asked()
             while gallop.losses < LOSSES:
                 n = gallop.next()
                 if n is None:
@@ -228,7 +228,7 @@ class Claimer:
                 point = self.sampler.ask(self.space, n, history)
                 if point is None:
                     return None
-                claimed = self._claim(n, 0, point)
+                claimed = self._claim(n, 0, point, saw=saw)
                 if claimed is not None:
                     return claimed
                 gallop.lost(n)
@@ -251,12 +251,12 @@ class Claimer:
 
     def _next_attempt(self, trial: Folded) -> Attempt | None:
         def anew() -> Mapping[str, Any] | None:
-            return self.sampler.ask(self.space, trial.n, self._history())
+            return self.sampler.ask(self.space, trial.n, self._asked()[0])
 
         return next_attempt(self.view, trial, self._terms, anew)
 
-    def _claim(self, n: int, attempt: int, point: Mapping[str, Any], *, wish: str | None = None) -> Attempt | None:
-        claimed = claim_attempt(self.store, self.view.keys, n, attempt, point, self._terms, wish=wish)
+    def _claim(self, n: int, attempt: int, point: Mapping[str, Any], **more: Any) -> Attempt | None:
+        claimed = claim_attempt(self.store, self.view.keys, n, attempt, point, self._terms, **more)
         if claimed is None:
             self.view.look(n, attempt)
         else:
@@ -266,8 +266,9 @@ class Claimer:
     def _certainly_dead(self, top: Seen) -> bool:
         return top.record is not None and self.store.machine.gone(top.record.who)
 
-    def _history(self) -> History:
-        return history_of(self.view) if self.sampler.needs_history else _NO_HISTORY
+    def _asked(self) -> tuple[History, dict[str, Any] | None]:
+        """What the sampler is shown, and what of it is recorded."""
+        return asked_of(self.view, self.stale_s) if self.sampler.needs_history else (_NO_HISTORY, None)
 
     def _running(self) -> int:
         """How many others may be after the same index; where only names were read, nobody knows, and it may be a crowd."""

@@ -11,12 +11,14 @@ from dibs.search import History
 
 from ._fold import Folded, Seen
 from ._quiet import counts, is_quiet
+from ._saw import saw_of
 from ._view import View
 from ._within import Within
 
 __all__ = [
     "TrialResult",
     "abandoned_of",
+    "asked_of",
     "best_of",
     "best_trials",
     "counts_of",
@@ -137,11 +139,24 @@ def abandoned_of(view: View, now: float, stale_s: float) -> list[tuple[int, int]
         ]
 
 
-def history_of(view: View, stale_s: float = 3600.0) -> History:
+def history_of(view: View, stale_s: float) -> History:
     """Everything a sampler may learn from: attached, closed and running."""
     with view.lock:
         rows = [row for trial in view.specials() if trial.settled and (row := _row(trial.counts))]
         return History.of(_given(view) + rows) + view.table.history(done_only=False) + in_flight_of(view, stale_s)
+
+
+def asked_of(view: View, stale_s: float) -> tuple[History, dict[str, Any]]:
+    """The same, and what it takes to show it again (``_saw``)."""
+    with view.lock:
+        history = history_of(view, stale_s)
+        attempts: dict[int, int] = {}
+        for trial in view.specials():
+            attempt = trial.counts.attempt if trial.settled else trial.top.attempt
+            if attempt:
+                attempts[trial.n] = attempt
+        given = [key[len(view.given.prefix) :] for key in sorted(view.given)] if view.given else []
+        return history, saw_of(history, attempts, given)
 
 
 def _quiet(view: View, seen: Seen, now: float, stale_s: float) -> bool:

@@ -7,9 +7,10 @@ from pathlib import Path
 from dibs.errors import NotFound
 from dibs.record import Who
 from dibs.study._fold import Seen
+from dibs.study._replay import replay
 
 from ._live import Curve, live_of, told_of
-from ._models import AttemptDetail, Problem, TrialDetail
+from ._models import AttemptDetail, Problem, Replayed, TrialDetail
 from ._source import Source, bare, cure_of
 from ._table import row_of
 
@@ -18,8 +19,9 @@ __all__ = ["trial_detail"]
 _LOST = "the curve and the traceback are out of reach; the record with its score is whole"
 
 
-def trial_detail(source: Source, n: int, *, work: Path | None = None) -> TrialDetail:
+def trial_detail(source: Source, n: int, *, work: Path | None = None, again: bool = False) -> TrialDetail:
     """Trial ``n`` as seen now. ``work``: where attempts have their folders, if not in the store (``DIBS_WORK``).
+    ``again``: also ask the sampler once more, with what the trial's asker had seen, and compare.
 
     Writes nothing. Raises NotFound if nobody has claimed that trial, StoreError if the store does not answer.
     """
@@ -38,6 +40,7 @@ def trial_detail(source: Source, n: int, *, work: Path | None = None) -> TrialDe
         seed=first.seed if first else None,
         wish=next((seen.record.wish for seen in seens if seen.record and seen.record.wish), None),
         attempts=tuple(_attempt(source, seen, work) for seen in seens),
+        replay=Replayed(*replay(view, source.definition, n)) if again else None,
     )
 
 

@@ -202,6 +202,15 @@ class AttemptDetail(Plain):
 
 
 @dataclass(frozen=True, slots=True)
+class Replayed(Plain):
+    """The point asked for again. ``matches`` None: it could not be recomputed, and ``said`` says why."""
+
+    matches: bool | None
+    point: dict[str, Any] | None
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
 class TrialDetail(Plain):
     """One trial in full: what it amounts to, and every attempt, by number."""
 
@@ -212,3 +221,4 @@ class TrialDetail(Plain):
     seed: int | None
     wish: str | None
     attempts: tuple[AttemptDetail, ...]
+    replay: Replayed | None = None

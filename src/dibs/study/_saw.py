@@ -1,0 +1,82 @@
+"""What an asker had seen: enough, in a few numbers, to ask again and get the same point. Pure.
+
+Settled trials never change again, so their numbers stand for their scores; a trial counts by the attempt that counted
+when it was seen. A history too patchy for a few numbers leaves a digest, which proves a guess and rebuilds nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dibs._canon import digest
+from dibs.errors import NotFound
+from dibs.record import TrialRecord
+from dibs.search import STATES, History, Row
+
+__all__ = ["LONGEST", "rows_of", "saw_of"]
+
+LONGEST = 256  # numbers in a record; more is a digest
+_RUNNING = STATES.index("running")
+
+
+def saw_of(history: History, attempts: Mapping[int, int], given: Sequence[str] = ()) -> dict[str, Any]:
+    """``{"to", "not", "running", "attempts"}``: trials below ``to`` were seen settled, but for those in ``not`` and
+    ``running``; ``attempts`` names the attempt that counted where it was not 0.
+
+    ``given``: the names of the attached results in the history. More than ``LONGEST`` numbers become
+    ``{"to", "digest"}``, the SHA-256 of the same in canonical form.
+    """
+    trials = history.n >= 0
+    is_running = history.state == _RUNNING
+    settled, running = history.n[trials & ~is_running], history.n[trials & is_running]
+    to = int(settled[-1]) + 1 if len(settled) else 0
+    there = np.zeros(to, np.bool_)
+    there[settled] = True
+    there[running[running < to]] = True
+    seen = np.concatenate([settled, running])
+    saw: dict[str, Any] = {
+        "to": to,
+        "not": np.flatnonzero(~there).tolist(),
+        "running": running.tolist(),
+        "attempts": {str(n): attempts[n] for n in sorted(attempts.keys() & set(seen.tolist()))} if attempts else {},
+    }
+    if given:
+        saw["given"] = list(given)
+    if sum(len(part) for part in saw.values() if not isinstance(part, int)) > LONGEST:
+        return {"to": to, "digest": digest(saw)}
+    return saw
+
+
+def rows_of(
+    saw: Mapping[str, Any],
+    record: Callable[[int, int], TrialRecord | None],
+    given: Callable[[str], tuple[Mapping[str, Any], float] | None],
+) -> list[Row]:
+    """The rows that were seen, from the records as they are now. Raises NotFound, in words, for what cannot be had again.
+
+    ``record``: (n, attempt) -> what stands there; ``given``: an attached result's name -> (point, score).
+    """
+    if "digest" in saw:
+        raise NotFound("what its asker had seen was too patchy to keep: only a digest of it is there")
+    missing, running, attempts = set(saw["not"]), set(saw["running"]), saw["attempts"]
+    rows: list[Row] = []
+    for name in saw.get("given", ()):
+        there = given(name)
+        if there is None:
+            raise NotFound(f"the attached result {name} is not there any more")
+        rows.append((-1, there[0], there[1], "done", None))
+    for n in sorted({*range(saw["to"])} - missing | running):
+        attempt = attempts.get(str(n), 0)
+        found = record(n, attempt)
+        if found is None:
+            raise NotFound(f"attempt {attempt} of trial {n}, which its asker had seen, does not read")
+        if n in running:
+            rows.append((n, found.point, None, "running", None))
+        elif found.closed:
+            rows.append((n, found.point, found.score, found.state, found.step))
+        else:
+            raise NotFound(f"attempt {attempt} of trial {n}, which its asker had seen closed, is not closed")
+    return rows
