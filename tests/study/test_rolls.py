@@ -9,7 +9,8 @@ import pytest
 from tests.parts import FakeMachine, at_once, body_at, plant, store_over
 
 from dibs import Float, Int, Space, Study
-from dibs.backend import Backend, CountingBackend, CrashingBackend, FolderBackend, Killed, MemoryBackend
+from dibs.backend import Backend, CountingBackend, CrashingBackend, FolderBackend, Killed, MemoryBackend, WrapperBackend
+from dibs.errors import StoreError
 from dibs.study import _rolls
 from dibs.study._attempt import Attempt
 from dibs.study._view import View
@@ -130,6 +131,40 @@ def test_a_gap_hides_nothing() -> None:
     late = study_over(backend, 5)
     finish(late, 75)  # a publisher that joined behind the gap goes on above it, and takes no number twice
     assert [row[0] for row in seen_by(backend)] == list(range(75))
+
+
+class Failing(WrapperBackend):
+    """One of the calls about rolls fails, the others go through."""
+
+    def __init__(self, inner: Backend) -> None:
+        super().__init__(inner)
+        self.left: int | None = None
+
+    def _around(self, verb: str, key: str, call: Any) -> Any:
+        if self.left is not None and "/roll/" in key:
+            self.left -= 1
+            if self.left < 0:
+                self.left = None
+                raise StoreError("the share went away", key=key)
+        return call()
+
+
+@pytest.mark.parametrize("when", range(6))
+def test_a_gap_hides_nothing_after_a_first_look_that_failed(when: int) -> None:
+    backend = MemoryBackend()
+    writer = study_over(backend)
+    finish(writer, 60)
+    forget(backend, [key for key in rolls_of(backend) if "/roll/1/" in key or key.endswith("00000001.json")])
+    roll = body_at(writer.store, max(rolls_of(backend)))  # behind the gap
+    for name in roll["records"]:
+        backend.delete(writer.view.keys.attempt(int(name.split("-")[0]), 0))
+    before = seen_by(backend)
+    failing = Failing(backend)
+    held = study_over(failing, 5)
+    failing.left = when
+    with pytest.raises(StoreError):
+        held.view.refresh()
+    assert [(r.n, r.attempt, r.state, r.point, r.score) for r in held.results()] == before
 
 
 def test_a_copy_in_a_roll_is_the_record() -> None:

@@ -37,8 +37,10 @@ class Rolls:
     def new(self) -> Iterator[list[Closed]]:
         """The records of every roll not told before. A fresh reader lists ``roll/`` once, so a gap hides nothing."""
         if not self.began:
-            self.began = True
             yield from self._all()
+            self.began = (
+                True  # not before: a look that failed on its way would leave a gap that hides what is behind it
+            )
         while True:
             records = self._read(0, self._next)
             if records is None:
