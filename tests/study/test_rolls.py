@@ -167,6 +167,40 @@ def test_a_gap_hides_nothing_after_a_first_look_that_failed(when: int) -> None:
     assert [(r.n, r.attempt, r.state, r.point, r.score) for r in held.results()] == before
 
 
+def parts_gone(backend: Backend, above: int) -> None:
+    """Somebody removed rolls by hand, but for what they were joined into."""
+    assert any("/roll/1/" in key for key in rolls_of(backend))
+    parts = [key for key in rolls_of(backend) if "/roll/0/" in key and int(key[-13:-5]) >= above]
+    assert parts
+    forget(backend, parts)
+
+
+@pytest.mark.parametrize("above", [0, 1])
+def test_a_roll_is_published_above_what_is_joined(above: int) -> None:
+    backend = MemoryBackend()
+    finish(study_over(backend), 90)
+    parts_gone(backend, above)
+    late = study_over(backend, 2)
+    finish(late, 110)
+    for n in range(90, 98):
+        backend.delete(late.view.keys.attempt(n, 0))
+    assert [row[0] for row in seen_by(backend)] == list(range(110)), "a copy in a roll is the record"
+
+
+def test_a_held_reader_goes_on_above_what_is_joined() -> None:
+    backend = MemoryBackend()
+    finish(study_over(backend), 30)
+    held = study_over(backend, 2)
+    held.view.refresh()
+    finish(study_over(backend, 3), 90)
+    parts_gone(backend, held.view.rolls._next)
+    held.view.refresh()
+    assert len(held.view.rolls.unrolled) > 30
+    held.view.publish("x")
+    assert len(held.view.rolls.unrolled) < 30, "what is joined is in a roll"
+    assert [(r.n, r.state) for r in held.results()] == [(n, "done") for n in range(90)]
+
+
 def test_a_copy_in_a_roll_is_the_record() -> None:
     backend = MemoryBackend()
     study = study_over(backend)

@@ -43,9 +43,15 @@ class Rolls:
             )
         while True:
             records = self._read(0, self._next)
-            if records is None:
-                return
-            self._next += 1
+            if records is not None:
+                self._next += 1
+            else:  # the last one, or a gap below what is joined: a fresh reader looks at nothing that is numbered so low
+                k = self._next // JOIN
+                records = self._read(1, k)
+                if not records:
+                    return
+                self._joined.add(k)
+                self._next = (k + 1) * JOIN
             yield records
 
     def note(self, at: tuple[int, int], data: bytes) -> None:
@@ -98,7 +104,8 @@ class Rolls:
         numbers = self._numbers(0)
         for records in self._read_many(0, [seq for seq in numbers if seq // JOIN not in self._joined]):
             yield records or []
-        self._next = max(numbers, default=max(self._joined, default=-1) * JOIN + JOIN - 1) + 1
+        # above what is joined, too, even if somebody removed it: whoever comes next reads no number that a join covers
+        self._next = max(max(numbers, default=-1) + 1, (max(self._joined, default=-1) + 1) * JOIN)
 
     def _numbers(self, level: int) -> list[int]:
         stems = (name.removesuffix(".json") for name in self.store.backend.names(self.keys.rolls(level)))
