@@ -109,6 +109,42 @@ def test_a_roll_that_does_not_read_is_skipped_and_told(bad: bytes) -> None:
     assert any("/roll/" in key for key in reader.view.problems)
 
 
+def test_a_roll_on_its_way_is_no_problem_for_ever(tmp_path: Path) -> None:
+    backend = FolderBackend(tmp_path, claim="mkdir")
+    writer = study_over(backend)
+    finish(writer, 12)
+    roll = max(rolls_of(backend))
+    whole = backend.read(roll)
+    assert whole is not None
+    (tmp_path / roll).unlink()  # as between the claim, a folder, and its record
+    held = study_over(backend, 2)
+    held.view.refresh()
+    assert roll in held.view.problems
+    plant(writer.store, roll, whole.data)
+    finish(writer, 13)
+    held.view.refresh()
+    assert not held.view.problems
+    assert len(held.view.rolls.unrolled) < 8, "and what it holds is in a roll"
+
+
+def test_a_torn_roll_that_was_removed_is_no_problem_any_more() -> None:
+    backend = MemoryBackend()
+    writer = study_over(backend)
+    finish(writer, 12)
+    roll = max(rolls_of(backend))
+    plant(writer.store, roll, b"torn")
+    held = study_over(backend, 2)
+    held.view.refresh()
+    assert list(held.view.problems) == [roll]
+    finish(writer, 13)
+    held.view.refresh()
+    assert held.view.problems
+    backend.delete(roll)
+    finish(writer, 14)
+    held.view.refresh()
+    assert not held.view.problems
+
+
 def test_what_is_no_file_is_a_roll_that_does_not_read(tmp_path: Path) -> None:
     backend = FolderBackend(tmp_path)
     finish(study_over(backend), 40)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dibs.backend import Object
-from dibs.errors import RecordError
+from dibs.errors import NewerFormat, RecordError
 from dibs.record import Closed, TrialRecord, decode_roll, decode_who, records_of, verbatim
 from dibs.store import Store, StudyKeys
 
@@ -30,12 +30,16 @@ class Rolls:
         self.store, self.keys, self._problems = store, keys, problems
         self._next = 0  # the first level-0 sequence number nobody was seen to have
         self._joined: set[int] = set()  # level-1 numbers known to be there
+        self.torn: dict[
+            str, str
+        ] = {}  # key -> version of what did not read; where a claim is a folder it may just be young
         self.began = False
         self.threshold = T + int.from_bytes(store.machine.entropy(2), "big") % T
         self.unrolled: dict[tuple[int, int], bytes] = {}  # closed, in no roll seen: published by somebody some day
 
     def new(self) -> Iterator[list[Closed]]:
         """The records of every roll not told before. A fresh reader lists ``roll/`` once, so a gap hides nothing."""
+        yield from self._mended()
         if not self.began:
             yield from self._all()
             self.began = (
@@ -95,6 +99,17 @@ class Rolls:
         body = {**self.store.head("roll", me), "study": self.keys.name, "records": records}
         self.store.settler.claim(key, body)
 
+    def _mended(self) -> Iterator[list[Closed]]:
+        """Torn ones that read now; what was removed is no problem any more."""
+        for key, version in list(self.torn.items()):
+            now = self.store.backend.version(key)
+            if now == version:
+                continue
+            del self.torn[key]
+            self._problems.pop(key, None)
+            if now is not None:
+                yield self._decoded(key, *self.store.backend.read_many([key])) or []
+
     def _all(self) -> Iterator[list[Closed]]:
         joined = self._numbers(1)
         for k, records in zip(joined, self._read_many(1, joined), strict=True):
@@ -131,6 +146,9 @@ class Rolls:
             records = decode_roll(there.data, key, self.keys.name)
         except RecordError as wrong:  # torn, of another version, or no file at all
             self._problems[key] = f"{wrong} (a roll is only a cache: nothing is lost)"
+            if self.store.backend.traits.stamps and not isinstance(wrong, NewerFormat):  # what was put is never mended
+                version = there.version if isinstance(there, Object) else self.store.backend.version(key)
+                self.torn[key] = version or "?"
             return []
         return records
 

@@ -79,7 +79,7 @@ class View(Known):
         elif self.partial:
             new = sorted({*new, *self._left()})
             self.partial = False
-        if len(new) > MANY:
+        if len(new) > MANY or (new and self.rolls.torn):
             self._read_rolls()
         if new:
             found = self._read_all([at for at in new if not self._knows(*at)])
