@@ -369,3 +369,48 @@ def test_the_cost_of_news_does_not_grow_with_the_study() -> None:
         assert len(reader.view) == size + 3
         costs.append(sum(backend.counts.values()))
     assert costs[1] <= costs[0] + 2, costs
+
+
+def test_a_reader_that_never_publishes_keeps_no_more_than_what_others_may_still_publish() -> None:
+    backend = MemoryBackend()
+    writer, reader = study_over(backend), study_over(backend, 2)
+    for size in range(5, 200, 5):
+        finish(writer, size, of=10**6)
+        reader.view.refresh()
+        assert len(reader.view.rolls.unrolled) <= _rolls.MOST + 2 * _rolls.T + 5
+    assert len(reader.finished()) == 195
+
+
+def test_what_is_too_much_to_keep_is_read_again_when_it_is_published(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = MemoryBackend()
+    finish(study_over(backend), 60)
+    before = seen_by(backend)
+    forget(backend, rolls_of(backend))
+    monkeypatch.setattr(_rolls, "KEPT_BYTES", 3_000)
+    late = study_over(backend, 2)
+    late.view.refresh()
+    assert 0 < sum(map(len, late.view.rolls.unrolled.values())) <= 3_000
+    assert len(late.view.rolls.unrolled) == 60
+    backend.delete(late.view.keys.attempt(57, 0))  # and what is gone by then is in no roll
+    for _ in range(60):
+        late.view.publish("x")
+    assert sum(map(len, late.view.rolls.unrolled.values())) == late.view.rolls._kept
+    held = {name for key in rolls_of(backend) for name in body_at(late.store, key)["records"]}
+    assert {f"{n}-0" for n in range(52)} <= held
+    assert "57-0" not in held
+    assert seen_by(backend) == [row for row in before if row[0] != 57]
+
+
+def test_a_roll_or_a_join_that_no_reader_could_read_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_rolls, "BIG_BYTES", 700)
+    monkeypatch.setattr(_rolls, "JOINED_BYTES", 4_000)
+    backend = MemoryBackend()
+    writer = study_over(backend)
+    for trial in writer.trials(60):
+        with trial:
+            trial._attempt.close("failed", reason="x" * (500 if trial.n % 5 == 0 else 1))
+    records = [body_at(writer.store, key)["records"] for key in rolls_of(backend)]
+    assert records
+    assert not any(int(name.split("-")[0]) % 5 == 0 for held in records for name in held)
+    assert not any("/roll/1/" in key for key in rolls_of(backend))
+    assert [row[2] for row in seen_by(backend)] == ["failed"] * 60

@@ -12,15 +12,18 @@ from typing import Any
 
 from dibs.backend import Object
 from dibs.errors import NewerFormat, RecordError
-from dibs.record import Closed, TrialRecord, decode_roll, decode_who, records_of, verbatim
+from dibs.record import Closed, TrialRecord, decode_roll, decode_trial, decode_who, records_of, verbatim
 from dibs.store import Store, StudyKeys
 
 __all__ = ["Rolls", "whole"]
 
 T = 64  # closed records that make a roll worth its name
 MOST = 256  # in one roll
-AT_ONCE = 32  # rolls read at once
 JOIN = 32  # rolls of level 0 in one of level 1
+AT_ONCE = (32, 4)  # rolls of each level that are read at once, where waiting is most of the work: all are in memory
+KEPT_BYTES = 8 << 20  # of records that no roll holds; what is more is read again by whoever publishes it
+BIG_BYTES = 128 << 10  # a record that is larger is in no roll
+JOINED_BYTES = 32 << 20  # what would be larger is not joined: no reader could read it
 
 
 class Rolls:
@@ -36,6 +39,7 @@ class Rolls:
         self.began = False
         self.threshold = T + int.from_bytes(store.machine.entropy(2), "big") % T
         self.unrolled: dict[tuple[int, int], bytes] = {}  # closed, in no roll seen: published by somebody some day
+        self._kept = 0  # bytes of them; what is beyond KEPT_BYTES is b"" here
 
     def new(self) -> Iterator[list[Closed]]:
         """The records of every roll not told before. A fresh reader lists ``roll/`` once, so a gap hides nothing."""
@@ -58,25 +62,53 @@ class Rolls:
                 self._next = (k + 1) * JOIN
             yield records
 
+    @property
+    def crowded(self) -> bool:
+        """So much is unrolled that others must have published some of it."""
+        return len(self.unrolled) > MOST
+
     def note(self, at: tuple[int, int], data: bytes) -> None:
         """A closed record was read from its own file: no roll that was seen holds it."""
-        self.unrolled[at] = data
+        if len(data) > BIG_BYTES:
+            return
+        self._rolled(at)
+        kept = data if self._kept + len(data) <= KEPT_BYTES else b""
+        self.unrolled[at] = kept
+        self._kept += len(kept)
+
+    def found(self, records: Sequence[Closed]) -> None:
+        """They are in a roll."""
+        for record in records if self.unrolled else ():
+            self._rolled((record.n, record.attempt))
+
+    def _rolled(self, at: tuple[int, int]) -> None:
+        self._kept -= len(self.unrolled.pop(at, b""))
 
     def publish(self, me: str | None) -> bool:
         """Write the next roll if enough is unrolled; True if one was written. Raises StoreError."""
         if len(self.unrolled) < self.threshold:
             return False
         chosen = sorted(self.unrolled)[:MOST]
-        records = {f"{n}-{attempt}": verbatim(self.unrolled[n, attempt]) for n, attempt in chosen}
+        records = {f"{n}-{attempt}": verbatim(data) for (n, attempt), data in self._data(chosen)}
         seq = self._next
         body = {**self.store.head("roll", me), "study": self.keys.name, "records": records}
         if self.store.settler.claim(self.keys.roll(0, seq), body) is None:
             return False  # somebody was faster; the next refresh reads theirs
         self._next = seq + 1
         for at in chosen:
-            del self.unrolled[at]
+            self._rolled(at)
         self._join(seq // JOIN - 1 if (seq + 1) % JOIN else seq // JOIN, me)
         return True
+
+    def _data(self, ats: Sequence[tuple[int, int]]) -> Iterator[tuple[tuple[int, int], bytes]]:
+        """Records that are in no roll, those that were not kept read again; without those that do not read any more."""
+        again = [at for at in ats if not self.unrolled[at]]
+        there = dict(zip(again, self.store.backend.read_many([self.keys.attempt(*at) for at in again]), strict=True))
+        for at in ats:
+            found = there.get(at)
+            data = self.unrolled[at] or (found.data if isinstance(found, Object) else b"")
+            if self.unrolled[at] or is_closed(data, self.keys.attempt(*at)):
+                yield at, data
 
     def _join(self, k: int, me: str | None) -> None:
         """Concatenate 32 rolls into one of level 1, if nobody has; what does not read is left out."""
@@ -87,11 +119,15 @@ class Rolls:
         if self.store.backend.version(key) is not None:
             return
         records: dict[str, Any] = {}
+        size = 0
         for seq in range(k * JOIN, (k + 1) * JOIN):
             try:
                 there = self.store.backend.read(self.keys.roll(0, seq))
                 if there is None:
                     continue
+                size += len(there.data)
+                if size > JOINED_BYTES:
+                    return
                 decode_roll(there.data, key, self.keys.name)
                 records.update(records_of(there.data, key))
             except RecordError:
@@ -132,8 +168,9 @@ class Rolls:
 
     def _read_many(self, level: int, seqs: Sequence[int]) -> Iterator[list[Closed] | None]:
         """The same of several, at once where that is faster, a few at a time so that memory is bounded."""
-        for start in range(0, len(seqs), AT_ONCE):
-            keys = [self.keys.roll(level, seq) for seq in seqs[start : start + AT_ONCE]]
+        count = 1 if self.store.backend.traits.stamps else AT_ONCE[level]
+        for start in range(0, len(seqs), count):
+            keys = [self.keys.roll(level, seq) for seq in seqs[start : start + count]]
             for key, there in zip(keys, self.store.backend.read_many(keys), strict=True):
                 yield self._decoded(key, there)
 
@@ -161,3 +198,11 @@ def whole(closed: Closed, study: str) -> TrialRecord:
         reason=closed.reason, again=closed.again, wish=closed.wish, contract=closed.contract, took_s=closed.took_s,
         started_at=closed.started_at, who=decode_who(bytes(closed.who)),
     )  # fmt: skip
+
+
+def is_closed(data: bytes, key: str) -> bool:
+    """Whether the bytes are a closed attempt's record."""
+    try:
+        return decode_trial(data, key).closed
+    except RecordError:
+        return False

@@ -28,6 +28,7 @@ __all__ = ["NEWEST", "View", "view_of"]
 log = logging.getLogger("dibs")
 MANY = 64  # so many new names at once are likely to be in a roll
 NEWEST, OTHERS = 64, 8  # open records read per refresh where the backend gives no hint
+AT_ONCE = 1024  # records read at once
 SWEEP = 256  # unread records read at once, now and then
 
 
@@ -79,7 +80,7 @@ class View(Known):
         elif self.partial:
             new = sorted({*new, *self._left()})
             self.partial = False
-        if len(new) > MANY or (new and self.rolls.torn):
+        if len(new) > MANY or (new and (self.rolls.torn or self.rolls.crowded)):
             self._read_rolls()
         if new:
             found = self._read_all([at for at in new if not self._knows(*at)])
@@ -240,8 +241,7 @@ class View(Known):
 
     def _read_rolls(self) -> None:
         for records in self.rolls.new():
-            for record in records if self.rolls.unrolled else ():
-                self.rolls.unrolled.pop((record.n, record.attempt), None)
+            self.rolls.found(records)
             self._put_roll(records)
 
     def _by_turns(self, count: int) -> list[tuple[int, int]]:
@@ -262,9 +262,13 @@ class View(Known):
         return bool(self._read_all([(n, attempt)]))
 
     def _read_all(self, ats: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
-        """Read attempts, at once where that is faster; returns those that are there."""
-        there = self.store.backend.read_many([self.keys.attempt(*at) for at in ats])
-        return {at for at, found in zip(ats, there, strict=True) if self._received(*at, found)}
+        """Read attempts, at once where that is faster, so many that memory is bounded; returns those that are there."""
+        got: set[tuple[int, int]] = set()
+        for start in range(0, len(ats), AT_ONCE):
+            some = ats[start : start + AT_ONCE]
+            there = self.store.backend.read_many([self.keys.attempt(*at) for at in some])
+            got |= {at for at, found in zip(some, there, strict=True) if self._received(*at, found)}
+        return got
 
     def _received(self, n: int, attempt: int, found: Object | RecordError | None) -> bool:
         key = self.keys.attempt(n, attempt)
