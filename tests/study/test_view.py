@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from tests.parts import FakeMachine, store_over
 
 from dibs import Float, Space, Store, Study
-from dibs.backend import FolderBackend, MemoryBackend
+from dibs.backend import Backend, CountingBackend, FolderBackend, MemoryBackend
 from dibs.record import Closed, TrialRecord
 from dibs.search import History
-from dibs.study import report, take
+from dibs.study import finished, report, take
 from dibs.study._attempt import Attempt
 from dibs.study._names import Hint
 from dibs.study._results import counts_of
@@ -26,7 +26,7 @@ from dibs.study._view import View
 SPACE = Space(x=Float(0, 1))
 
 
-def study_on(backend: MemoryBackend | FolderBackend, pid: int = 1) -> Study:
+def study_on(backend: Backend, pid: int = 1) -> Study:
     return Study(store_over(backend, FakeMachine(pid)), "s", SPACE, goal="min", seed=0)
 
 
@@ -165,9 +165,72 @@ def test_a_block_that_is_full_is_not_listed_again(tmp_path: Path) -> None:
     assert set(reader.names._blocks["trial"]) == {1}
 
 
+def test_a_block_that_others_rolls_fill_is_looked_at_no_more() -> None:
+    backend = CountingBackend(MemoryBackend())
+    writer, reader = study_on(backend, 1), study_on(backend, 2)
+    for size in range(80, 1281, 80):  # so many at once that most of them come by rolls
+        for trial in writer.trials(size):
+            with trial:
+                trial.done(0.0)
+        reader.view.refresh()
+    assert len(reader.finished()) == 1280
+    assert reader.view.names._blocks["trial"] == {}
+    reader.store.machine.clock.sleep(10.0)
+    reader.view.refresh()
+    backend.reset()
+    reader.view.refresh()
+    assert backend.counts["stamp"] <= 4, "the study and its few parts, not its blocks"
+
+
+def test_a_block_filled_by_a_trial_that_is_to_go_on_elsewhere_is_looked_at_no_more() -> None:
+    backend = MemoryBackend()
+    writer, reader = study_on(backend, 1), study_on(backend, 2)
+    for trial in writer.trials(255):
+        with trial:
+            trial.done(0.0)
+    reader.view.refresh()
+    for trial in writer.trials(256):
+        trial.interrupt("for now")
+        break
+    reader.view.refresh()
+    assert reader.results("interrupted")
+    assert reader.view.names._blocks["trial"] == {}
+    for trial in writer.trials(256):
+        with trial:
+            trial.done(1.0)
+    assert [(r.n, r.attempt, r.state) for r in reader.results()[-1:]] == [(255, 1, "done")]
+
+
+def test_a_closed_copy_outlives_its_file_whoever_looks() -> None:
+    backend = MemoryBackend()
+    store = store_over(backend)
+    for n in range(130):  # enough for a roll
+        got = take(store, {"x": n / 200}, study="f", trial=n, goal="min", of=200)
+        assert got is not None
+        report(store, got.point, [1.0], study="f", trial=n, state="interrupted")
+    assert backend.delete(store.keys("f").attempt(3, 0))
+    other = store_over(backend, FakeMachine(2))
+    assert len(finished(other, study="f")) == 0
+    got = take(other, {"x": 0.9}, study="f", trial=3, goal="min", of=200)
+    assert got is not None
+    assert (got.attempt, got.point) == (1, {"x": 3 / 200}), "the index is taken: it goes on where it was left"
+
+
+def test_an_index_far_out_is_taken_when_the_study_has_come_to_it() -> None:
+    names = View(store_over(MemoryBackend()), "s").names
+    far = (1 << 20) + 600
+    names.add(far)
+    end = (far // 256 + 1) * 256
+    for n in range(end):
+        if n != far:
+            names.add(n)
+    assert names.low == end
+    assert names.all() == list(range(end))
+    assert names.full(far // 256)
+
+
 def test_functions_in_a_loop_read_nothing_twice(tmp_path: Path) -> None:
-    from dibs.backend import CountingBackend
-    from dibs.study import finished, in_flight
+    from dibs.study import in_flight
 
     backend = CountingBackend(MemoryBackend())
     store = store_over(backend)

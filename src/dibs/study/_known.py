@@ -6,7 +6,7 @@ once and again only when something about it changed, so that what a worker asks 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from threading import RLock
 from typing import Any
 
@@ -142,7 +142,7 @@ class Known:
                 if n not in self._table:
                     self._table.add(record)
                 self._changed(n)
-                self._settle(n // BLOCK)
+                self._settle([n // BLOCK])
                 return
         else:
             self._open[n, attempt] = seen.version
@@ -153,10 +153,14 @@ class Known:
             known[attempt] = seen
             self._changed(n)
 
-    def _settle(self, block: int) -> None:
+    def _settle(self, blocks: Iterable[int]) -> None:
         """A block that is full and in which nothing is open need never be looked at again."""
-        if self.names.full(block) and not any(n // BLOCK == block for n, attempt in self._open if not attempt):
-            self.names.forget(block)
+        full = [block for block in blocks if self.names.full(block)]
+        if full:
+            moving = {n // BLOCK for n, attempt in self._open if not attempt}
+            for block in full:
+                if block not in moving:
+                    self.names.forget(block)
 
     def _alone(self, n: int) -> bool:
         """Nothing but attempt 0 is known of the trial, and nothing releases it."""

@@ -92,6 +92,9 @@ class Names:
                 self._known.add(n)
                 return
             self._bitmap.extend(bytes(max(n + 1 - len(self._bitmap), len(self._bitmap) // 2)))
+            for far in [far for far in self._known if far < len(self._bitmap)]:
+                self._known.discard(far)
+                self._bitmap[far] = 1
         self._bitmap[n] = 1
 
     def add_many(self, records: Sequence[Closed]) -> None:

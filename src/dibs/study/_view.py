@@ -89,6 +89,7 @@ class View(Known):
                     self.names.told(*at)
         if most != 0:
             self._reread(beats, NEWEST - (len(new) if most else 0))
+        self._settle(self.names.moved)
         if self.names.has("note"):
             self.notes.refresh(now, self.names.above)
         else:  # as far as the last listing told: a stop counts from now on all the same
@@ -303,7 +304,7 @@ class View(Known):
     def _forget(self, n: int, attempt: int) -> None:
         """A record that is gone: removed by hand, or lost in a power cut. Its index is free again."""
         self._mine.pop((n, attempt), None)
-        if self._drop(n, attempt):
+        if not self._knows_closed(n, attempt) and self._drop(n, attempt):  # the copy of a closed one is the record
             self.problems.pop(self.keys.attempt(n, attempt), None)
 
 
