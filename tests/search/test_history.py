@@ -77,6 +77,31 @@ def test_put_together_only_when_somebody_looks() -> None:
         later.n = later.n  # type: ignore[misc]
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_long_sum_is_put_together_however_many_wait(turned: bool) -> None:
+    total: Any = []
+    for n in range(2_000):
+        one = History.later(1, lambda n=n: History.of([(n, {"x": n}, float(n), "done", None)]))  # type: ignore[misc]
+        total = one + total if turned else total + one
+    assert isinstance(total, History)
+    assert len(total) == 2_000
+    assert total.n.tolist() == list(range(2_000))
+    assert [point["x"] for point, _ in total] == list(range(2_000))
+
+
+def test_a_short_sum_waits() -> None:
+    made: list[int] = []
+
+    def one(n: int) -> History:
+        return History.later(1, lambda: made.append(n) or History.of([(n, {}, 1.0, "done", None)]))  # type: ignore[func-returns-value]
+
+    total = one(2) + one(1) + one(3) + [({}, 2.0)]
+    assert len(total) == 4
+    assert not made
+    assert total.n.tolist() == [-1, 1, 2, 3]
+    assert sorted(made) == [1, 2, 3]
+
+
 def test_it_does_not_change() -> None:
     history = History.of(ROWS)
     with pytest.raises(ValueError, match="read-only"):

@@ -37,7 +37,8 @@ class History(Sequence[Pair]):
     pairs), ``score`` (float64, nan = none or not finite), ``state`` (int8, a code into ``STATES``), ``step`` (int64, -1 = none).
     """
 
-    __slots__ = ("_length", "_make", "_points", "n", "score", "state", "step")
+    __slots__ = ("_depth", "_length", "_make", "_points", "n", "score", "state", "step")
+    _depth: int  # sums that wait inside one another
     _length: int
     _make: Callable[[], History] | None  # puts it together; None = that is done
     _points: Sequence[Point]
@@ -66,6 +67,7 @@ class History(Sequence[Pair]):
             object.__setattr__(self, name, column)
         object.__setattr__(self, "_points", points)
         object.__setattr__(self, "_length", len(points))
+        object.__setattr__(self, "_depth", 0)
         object.__setattr__(self, "_make", None)
 
     def __getattr__(self, name: str) -> Any:
@@ -92,6 +94,7 @@ class History(Sequence[Pair]):
         """A history of so many rows, put together by ``make`` when somebody looks into it: always the same one."""
         history = cls.__new__(cls)
         object.__setattr__(history, "_length", length)
+        object.__setattr__(history, "_depth", 0)
         object.__setattr__(history, "_make", make)
         return history
 
@@ -149,9 +152,12 @@ class History(Sequence[Pair]):
             return self
         if not len(self):
             return theirs
-        if self._make is not None or theirs._make is not None:
-            return History.later(len(self) + len(theirs), lambda: self._joined(theirs))
-        return self._joined(theirs)
+        depth = 1 + max(_waiting(self), _waiting(theirs))
+        if depth == 0 or depth > _DEEPEST:  # nothing waits, or too many to be put together one inside the other
+            return self._joined(theirs)
+        joined = History.later(len(self) + len(theirs), lambda: self._joined(theirs))
+        object.__setattr__(joined, "_depth", depth)
+        return joined
 
     def _joined(self, theirs: History) -> History:
         n = np.concatenate([self.n, theirs.n])
@@ -187,6 +193,12 @@ class History(Sequence[Pair]):
 
 
 _NOTHING = History()
+_DEEPEST = 32
+
+
+def _waiting(history: History) -> int:
+    """How many sums wait inside one another in it; -1 if it is put together."""
+    return -1 if history._make is None else history._depth
 
 
 def _unpickle(*columns: Any) -> History:
