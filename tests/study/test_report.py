@@ -262,6 +262,25 @@ def test_a_settled_trial_is_looked_at_once(store: Store, monkeypatch: pytest.Mon
     assert len(looked) == 19
 
 
+def test_points_of_another_space_cost_nothing_until_somebody_looks(store: Store) -> None:
+    space = Space(x=Float(0, 1))
+    kept = []
+    for n in range(1, 60):
+        point = {"x": 0.5, "y": 1} if n % 3 == 0 else {"x": n / 60}
+        take(store, point, study="spam", trial=n, goal="min")
+        state = "pruned" if n % 5 == 0 else "failed" if n % 7 == 0 else "done"
+        report(store, point, [float(n)], study="spam", trial=n, state=state)
+        kept.append(finished(store, space, study="spam"))
+        assert kept[-1]._make is not None, "put together by nobody yet"
+    Study(store, "spam", space, goal="min").retry(7)  # a row that moves out of the table
+    after = finished(store, space, study="spam")
+    for n, history in enumerate([*kept, after], start=1):
+        wanted = [k for k in range(1, min(n, 59) + 1) if k % 3 and k % 5 and k % 7]
+        assert len(history) == len(wanted)
+        assert history.n.tolist() == wanted
+        assert history.score.tolist() == wanted
+
+
 def test_attached_results_of_another_space_are_left_out(store: Store) -> None:
     study = Study(store, "spam", Space(x=Float(0, 1), y=Int(0, 2)), goal="min")
     study.attach({"x": 0.25, "y": 1}, 1.0)

@@ -181,12 +181,16 @@ class Table:
         failed = np.flatnonzero(self._state[: self._top] == _CODE["failed"]).tolist()
         return (self._rare.get(n, {}).get("reason") for n in failed)
 
-    def since(self, count: int) -> list[tuple[int, dict[str, Any]]]:
-        """(index, point) of the rows that came after the first ``count``; valid for one ``epoch``."""
-        return [(n, self._points[n] or {}) for n in self._order[count : self._count].tolist()]
+    def since(self, count: int) -> list[tuple[int, dict[str, Any], bool]]:
+        """(index, point, whether it is done) of the rows that came after the first ``count``; valid for one ``epoch``."""
+        state, points = self._state, self._points
+        return [(n, points[n] or {}, bool(state[n] == _DONE)) for n in self._order[count : self._count].tolist()]
 
-    def history(self, *, done_only: bool) -> History:
-        """The rows there are now as a history, by index; it costs nothing until somebody looks into it."""
+    def history(self, *, done_only: bool, but: NDArray[np.bool_] | None = None, fewer: int = 0) -> History:
+        """The rows there are now as a history, by index; it costs nothing until somebody looks into it.
+
+        ``but``: without those marked in there, which are ``fewer``; of the rows there are now no mark changes any more.
+        """
         top, count, order = self._top, self._count, self._order
         state, score, step, points = self._state, self._score, self._step, self._points
         self._shared = True
@@ -194,10 +198,12 @@ class Table:
         def make() -> History:
             there = np.zeros(top, np.bool_)
             there[order[:count]] = True
+            if but is not None:
+                there[: len(but)] &= ~but[:top]
             ns = np.flatnonzero(there & (state[:top] == _DONE) if done_only else there)
             return History.columns(ns, score[ns], state[ns] - 1, step[ns], _Points(points, ns))
 
-        return History.later(self._dones if done_only else count, make)
+        return History.later((self._dones if done_only else count) - fewer, make)
 
     def ranked(self, sign: float, k: int) -> list[int]:
         """The k rows with the best done scores, best first, ties by index."""

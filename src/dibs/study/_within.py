@@ -20,22 +20,25 @@ class Within:
 
     def __init__(self, space: Space) -> None:
         self.names = frozenset(space.names)
+        self._table: Table | None = None
         self._clear(0)
 
     def _clear(self, epoch: int) -> None:
         self._epoch, self._seen = epoch, 0  # so many rows of the table were looked at
         self._foreign: NDArray[np.bool_] = np.zeros(0, np.bool_)  # by index, as far as there is a foreign one
+        self._dones = 0  # done rows among those
 
     def settled(self, table: Table) -> History:
-        """The table's done rows whose points have parameters of the space only."""
-        if table.epoch != self._epoch:
+        """The table's done rows whose points have parameters of the space only; costs the rows that are new."""
+        if table is not self._table or table.epoch != self._epoch:
+            self._table = table
             self._clear(table.epoch)
-        for n, point in table.since(self._seen):
+        for n, point, done in table.since(self._seen):
             if not self._has(point):
                 self._mark(n)
+                self._dones += done
             self._seen += 1
-        history = table.history(done_only=True)
-        return _kept(history, ~self._is_foreign(history.n)) if len(self._foreign) else history
+        return table.history(done_only=True, but=self._foreign, fewer=self._dones)
 
     def all(self, history: History) -> History:
         """Those rows, every row looked at: an open trial may be claimed anew with another point."""
@@ -52,10 +55,6 @@ class Within:
             more[: len(self._foreign)] = self._foreign
             self._foreign = more
         self._foreign[n] = True
-
-    def _is_foreign(self, ns: NDArray[np.int64]) -> NDArray[np.bool_]:
-        inside = ns < len(self._foreign)
-        return np.where(inside, self._foreign[np.where(inside, ns, 0)], False)
 
 
 def _kept(history: History, keep: NDArray[np.bool_]) -> History:
