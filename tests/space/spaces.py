@@ -50,6 +50,14 @@ def tried(make: Any) -> Param | None:
         return None
 
 
+def believed(draw: st.DrawFn, made: Param) -> Param:
+    """The same parameter, now and then with a prior."""
+    if not draw(st.integers(0, 2)):
+        args, kwargs = made._call()
+        return type(made)(*args, **kwargs, prior=made.value(draw(units)))
+    return made
+
+
 @st.composite
 def floats(draw: st.DrawFn) -> Param:
     number = draw(st.sampled_from([finite, st.floats(-10, 10), st.floats(1e-9, 1e9)]))
@@ -57,7 +65,7 @@ def floats(draw: st.DrawFn) -> Param:
     log = draw(st.booleans())
     step = None if log else draw(st.one_of(st.none(), st.sampled_from([0.1, 0.25, 1e-3, 3.0])))
     made = tried(lambda: Float(low, high, log=log, step=step))
-    return made if made is not None else Float(0.5, 2, log=log)
+    return believed(draw, made if made is not None else Float(0.5, 2, log=log))
 
 
 @st.composite
@@ -66,14 +74,14 @@ def ints(draw: st.DrawFn) -> Param:
     low, high = sorted((draw(number), draw(number)))
     log = draw(st.booleans())
     made = tried(lambda: Int(low, high, log=log, step=1 if log else draw(st.integers(1, 4))))
-    return made if made is not None else Int(low, low)
+    return believed(draw, made if made is not None else Int(low, low))
 
 
 @st.composite
 def choices(draw: st.DrawFn) -> Param:
     listed = draw(st.lists(values, min_size=1, max_size=5))
     made = tried(lambda: Choice(*listed, ordered=draw(st.booleans())))
-    return made if made is not None else Choice(listed[0])
+    return believed(draw, made if made is not None else Choice(listed[0]))
 
 
 small_ints = st.tuples(st.integers(-3, 3), st.integers(0, 4), st.integers(1, 2)).map(

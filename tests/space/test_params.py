@@ -301,3 +301,40 @@ def test_any_value_can_be_a_choice_and_comes_back_from_json(value: Any) -> None:
     space = Space(x=Choice(value))
     again = Space.from_json(space.to_json())
     assert repr(again.point([0.5])) == repr({"x": value})
+
+
+@pytest.mark.parametrize(
+    ("param", "at"),
+    [
+        (Float(1e-5, 1e-1, log=True, prior=1e-3), 0.5),
+        (Float(0, 1), None),
+        (Float(0, 1, step=0.25, prior=0.5), 0.5),
+        (Int(1, 4, prior=1), 0.125),
+        (Choice("a", "b", prior="b"), 0.75),
+        (Choice("a", None, prior=None), 0.75),
+        (Choice("a", None), None),
+        (Constant(3), None),
+    ],
+)
+def test_a_prior_lies_in_the_unit_interval_and_is_part_of_the_parameter(param: Any, at: float | None) -> None:
+    assert param.prior_at == (at if at is None else pytest.approx(at))
+    assert param.free().prior_at is None
+    assert (param == param.free()) is (at is None)
+    assert ("prior" in param.to_json()) is (at is not None)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Float(0, 1, prior=2), "prior=2: 2.0 is not in [0.0, 1.0]"),
+        (lambda: Float(0, 1, prior=True), "prior=True: it must be a number"),
+        (lambda: Float(0, 1, step=0.5, prior=0.3), "prior=0.3: 0.3 is not on the grid"),
+        (lambda: Int(1, 8, prior=2.0), "prior=2.0: it must be an int"),
+        (lambda: Choice("a", "b", prior=None), "prior=None: None (NoneType) is not one of"),
+        (lambda: Choice(1, 2, prior=True), "prior=True: True (bool) is not one of"),
+    ],
+)
+def test_a_prior_is_one_of_the_parameters_values(make: Any, says: str) -> None:
+    with pytest.raises(SpaceError) as caught:
+        make()
+    assert says in str(caught.value)

@@ -223,11 +223,18 @@ def test_differences_show_both_sides() -> None:
     assert Space(a=1).differences(Space(a=True)) == [("a", {"constant": 1}, {"constant": True})]
 
 
+def test_a_prior_is_a_difference() -> None:
+    one, two = Space(a=Float(0, 1, prior=0.5)), Space(a=Float(0, 1))
+    assert one.differences(two) == [("a", {"float": [0.0, 1.0], "prior": 0.5}, {"float": [0.0, 1.0]})]
+
+
 def test_look_ups_agree_with_the_frozen_space() -> None:
     SPACE.lookup_float("lr", 1e-5, 1e-1, log=True)
     SPACE.lookup_float("momentum", 0, 0.99)
     SPACE.lookup_int("layers", 1, 8)
     SPACE.lookup_categorical("opt", ["sgd", "adam"])
+    Space(a=Float(0, 1, prior=0.5)).lookup_float("a", 0, 1)  # what is believed is nobody's who looks up
+    Space(a=Choice("x", "y", prior="y")).lookup_categorical("a", ["y", "x"])
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def test_toml() -> None:
         ({"a": {}}, "has one of float, int, choice, constant"),
         ({"a": {"float": [0, 1], "int": [0, 1]}}, "has one of"),
         ({"a": {"normal": [0, 1]}}, "has one of"),
-        ({"a": {"float": [0, 1], "lgo": True}}, "unknown field 'lgo'; float knows log, step, when"),
+        ({"a": {"float": [0, 1], "lgo": True}}, "unknown field 'lgo'; float knows log, prior, step, when"),
         ({"a": {"choice": [1], "log": True}}, "unknown field 'log'"),
         ({"a": {"float": 1}}, "followed by a list"),
         ({"a": {"float": [0, 1, 2]}}, "followed by [low, high]"),
@@ -102,6 +102,28 @@ def test_json_that_is_no_space(obj: Any, says: str) -> None:
     with pytest.raises(SpaceError) as caught:
         Space.from_json(obj)
     assert says in str(caught.value)
+
+
+def test_priors_in_json_and_toml() -> None:
+    space = Space(
+        wd=Float(0, 1, prior=0.01),
+        heads=Int(1, 16, log=True, prior=4),
+        bias=Choice(None, (1, 2), prior=(1, 2)),
+        norm=Choice(None, "layer", prior=None),
+    )
+    assert space.to_json() == {
+        "wd": {"float": [0.0, 1.0], "prior": 0.01},
+        "heads": {"int": [1, 16], "log": True, "prior": 4},
+        "bias": {"choice": [None, {"tuple": [1, 2]}], "prior": {"tuple": [1, 2]}},
+        "norm": {"choice": [None, "layer"], "prior": None},
+    }
+    assert Space.from_json(json.loads(json.dumps(space.to_json()))) == space
+    toml = """
+    wd = {float = [0, 1], prior = 0.01}
+    heads = {int = [1, 16], log = true, prior = 4}
+    bias = {choice = ["no", [1, 2]], prior = [1, 2]}
+    """
+    assert Space.from_toml(toml) == Space(wd=space["wd"], heads=space["heads"], bias=Choice("no", (1, 2), prior=(1, 2)))
 
 
 def test_hostile_json() -> None:

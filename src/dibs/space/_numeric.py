@@ -37,23 +37,26 @@ def _ordered(kind: str, low: Any, high: Any) -> None:
 class Float(Param):
     """A float in [``low``, ``high``], both ends included; ``log`` searches its logarithm, ``step`` a grid from low.
 
-    A grid ends at the largest ``low + k * step`` that is not above ``high``. ``low == high`` is one value.
+    ``prior`` is a value believed to be good: samplers that learn start near it and exclude nothing for it. A grid ends at the largest ``low + k * step`` that is not above ``high``. ``low == high`` is one value.
     Raises SpaceError for bounds that are no finite numbers, ``log`` with ``low <= 0`` or with a step, a step that
     does not fit into the range.
     """
 
-    __slots__ = ("_digits", "_first", "_grid", "_last", "_width", "high", "log", "low", "step")
+    __slots__ = ("_digits", "_first", "_grid", "_last", "_width", "high", "log", "low", "prior", "step")
     low: float
     high: float
     log: bool
     step: float | None
+    prior: float | None
     _width: float
     _digits: int
     _first: float  # the ends need not be decimals of the grid: what lies within half a step of one is that end
     _last: float
     _grid: tuple[int, int, int] | None
 
-    def __init__(self, low: Any, high: Any, *, log: bool = False, step: Any = None, when: Any = None) -> None:
+    def __init__(
+        self, low: Any, high: Any, *, log: bool = False, step: Any = None, prior: Any = None, when: Any = None
+    ) -> None:
         low, high = a_float(low, "Float: low"), a_float(high, "Float: high")
         _ordered("Float", low, high)
         if max(-low, high) > _LARGEST:
@@ -83,6 +86,7 @@ class Float(Param):
             first, last = low + 0.5 * 10.0**-digits, high - 0.5 * 10.0**-digits
         self._fill(when, low=low, high=high, log=log, step=step, cells=cells)
         self._keep(_grid=grid, _width=width, _digits=digits, _first=first, _last=last)
+        self._keep(prior=None if prior is None else self._believe(prior))
 
     def value(self, u: float) -> float:
         if self.cells is not None:
@@ -137,6 +141,8 @@ class Float(Param):
         kwargs: dict[str, Any] = {"log": True} if self.log else {}
         if self.step is not None:
             kwargs["step"] = self.step
+        if self.prior is not None:
+            kwargs["prior"] = self.prior
         return (self.low, self.high), kwargs
 
 
@@ -169,19 +175,22 @@ def _log_digits(width: float) -> int:
 class Int(Param):
     """An int in [``low``, ``high``], both included; ``log`` searches its logarithm, ``step`` counts from low.
 
-    With ``log`` the number k owns [k - 0.5, k + 0.5) on the log scale. At most 64 bits (45 with log).
+    With ``log`` the number k owns [k - 0.5, k + 0.5) on the log scale. ``prior`` as of a Float. At most 64 bits (45 with log).
     Raises SpaceError for bounds that are no ints, ``log`` with ``low < 1`` or with a step, a step that does not fit.
     """
 
-    __slots__ = ("_width", "high", "log", "low", "step")
+    __slots__ = ("_width", "high", "log", "low", "prior", "step")
     cells: int
     low: int
     high: int
     log: bool
     step: int
+    prior: int | None
     _width: float
 
-    def __init__(self, low: Any, high: Any, *, log: bool = False, step: Any = 1, when: Any = None) -> None:
+    def __init__(
+        self, low: Any, high: Any, *, log: bool = False, step: Any = 1, prior: Any = None, when: Any = None
+    ) -> None:
         low, high, step = an_int(low, "Int: low"), an_int(high, "Int: high"), an_int(step, "Int: step")
         _ordered("Int", low, high)
         if step < 1:
@@ -198,6 +207,7 @@ class Int(Param):
                 raise SpaceError(f"Int({low}, {high}, log=True) reaches beyond 2**45: use Float(log=True) and round")
             width = math.log((high + 0.5) / (low - 0.5))
         self._fill(when, low=low, high=high, log=log, step=step, _width=width, cells=(high - low) // step + 1)
+        self._keep(prior=None if prior is None else self._believe(prior))
 
     def value(self, u: float) -> int:
         if self.log:
@@ -240,4 +250,6 @@ class Int(Param):
         kwargs: dict[str, Any] = {"log": True} if self.log else {}
         if self.step != 1:
             kwargs["step"] = self.step
+        if self.prior is not None:
+            kwargs["prior"] = self.prior
         return (self.low, self.high), kwargs

@@ -58,17 +58,28 @@ class When(Mapping[str, tuple[Value, ...]]):
 class Param(ABC):
     """One parameter. ``cells`` is the number of its values, or None for a continuum.
 
-    ``value(unit(v))`` is ``v`` for every value the parameter itself produces.
+    ``value(unit(v))`` is ``v`` for every value the parameter itself produces. ``prior_at`` is where in the unit
+    interval somebody believes a good value to lie, None without a belief; it excludes nothing.
     """
 
-    __slots__ = ("cells", "when")
+    __slots__ = ("cells", "prior_at", "when")
     cells: int | None
+    prior_at: float | None
     when: When | None
 
     def _fill(self, when: Any, **fields: Any) -> None:
         if not isinstance(when, When):
             when = None if when is None or when == {} else When(when)
-        self._keep(when=when, **fields)
+        self._keep(when=when, prior_at=None, **fields)
+
+    def _believe(self, prior: Any) -> Any:
+        """``prior`` made plain, its place kept."""
+        try:
+            value = self.check(prior)
+        except SpaceError as error:
+            raise SpaceError(f"prior={shown(prior)}: {error}") from None
+        self._keep(prior_at=self.unit(value))
+        return value
 
     def _keep(self, **fields: Any) -> None:
         for name, value in fields.items():
@@ -110,8 +121,9 @@ class Param(ABC):
         return spec
 
     def free(self) -> Param:
-        """The same parameter without its condition."""
+        """The same parameter without its condition and its prior."""
         args, kwargs = self._call()
+        kwargs.pop("prior", None)
         return type(self)(*args, **kwargs)
 
     def _key(self) -> tuple[Any, ...]:
@@ -150,17 +162,19 @@ def _make(kind: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 class Choice(Param):
     """One of ``values``, kept as values: ``True``, ``1``, ``1.0``, ``"1"`` and ``None`` are five different ones.
 
-    ``ordered=True`` says that neighbours are alike (small, medium, large), which samplers may use.
+    ``ordered=True`` says that neighbours are alike (small, medium, large), which samplers may use; ``prior`` is the
+    value believed to be good (``...``, the default: none is; None is a value).
     Raises SpaceError for no values, the same one twice, or one that is not None, bool, int, float, str or a tuple.
     """
 
-    __slots__ = ("_index", "ordered", "values")
+    __slots__ = ("_index", "ordered", "prior", "values")
     cells: int
     values: tuple[Value, ...]
     ordered: bool
+    prior: Any
     _index: dict[tuple[Any, ...], int]
 
-    def __init__(self, *values: Any, ordered: bool = False, when: Any = None) -> None:
+    def __init__(self, *values: Any, ordered: bool = False, prior: Any = ..., when: Any = None) -> None:
         if not values:
             raise SpaceError("Choice() has no values: list at least one")
         if type(ordered) is not bool:
@@ -173,6 +187,7 @@ class Choice(Param):
             if index.setdefault(typed(value), k) != k:
                 raise SpaceError(f"Choice lists {shown(value)} twice: remove one")
         self._fill(when, values=plain, ordered=ordered, cells=len(plain), _index=index)
+        self._keep(prior=prior if prior is ... else self._believe(prior))
 
     def value(self, u: float) -> Value:
         k = int(u * self.cells)
@@ -198,10 +213,11 @@ class Choice(Param):
         spec: dict[str, Any] = {"choice": [to_json(v) for v in self.values]}
         if self.ordered:
             spec["ordered"] = True
-        return spec
+        return spec if self.prior is ... else spec | {"prior": to_json(self.prior)}
 
     def _call(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        return self.values, {"ordered": True} if self.ordered else {}
+        kwargs: dict[str, Any] = {"ordered": True} if self.ordered else {}
+        return self.values, kwargs if self.prior is ... else kwargs | {"prior": self.prior}
 
 
 class Constant(Param):

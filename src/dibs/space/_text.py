@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["params_from_json", "params_from_toml", "point_from_text"]
 
 _FIELDS = {
-    "float": {"log", "step", "when"},
-    "int": {"log", "step", "when"},
-    "choice": {"ordered", "when"},
+    "float": {"log", "prior", "step", "when"},
+    "int": {"log", "prior", "step", "when"},
+    "choice": {"ordered", "prior", "when"},
     "constant": {"when"},
 }
 
@@ -60,6 +60,8 @@ def _param(spec: Any) -> Param:
     if type(given) is not list:
         raise SpaceError(f"{kind} is followed by a list, not {shown(given)}")
     if kind == "choice":
+        if "prior" in options:
+            options["prior"] = value_from_json(options["prior"])
         return Choice(*map(value_from_json, given), **options)
     if len(given) != 2:
         raise SpaceError(f"{kind} is followed by [low, high], not {shown(given)}")
@@ -93,6 +95,8 @@ def _toml_param(value: Any) -> Any:
     spec = dict(value)
     if type(spec.get("choice")) is list:
         spec["choice"] = [_tuples(v) for v in spec["choice"]]
+    if "prior" in spec:
+        spec["prior"] = _tuples(spec["prior"])
     if "constant" in spec:
         spec["constant"] = _tuples(spec["constant"])
     if type(spec.get("when")) is dict:
