@@ -15,7 +15,9 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["all_to_json", "chance", "chance_by_name", "digest", "dumps", "from_json", "plain", "to_json"]
+__all__ = [
+    "all_to_json", "chance", "chance_by_name", "chance_bytes", "digest", "dumps", "from_json", "plain", "to_json",
+]  # fmt: skip
 
 _DEEPEST = 16  # tuples in tuples; a hostile record must not reach Python's own limit later, in somebody's repr
 _SCALE = 2.0**-53
@@ -119,8 +121,13 @@ def chance(words: int, *key: Any) -> list[float]:
 
     Each is the top 53 bits of an 8-byte big-endian word of SHAKE-256 over the canonical key.
     """
-    stream = hashlib.shake_256(f"[{_texts(key)}]".encode()).digest(8 * words)
+    stream = chance_bytes(words, *key)
     return [(int.from_bytes(stream[i : i + 8], "big") >> 11) * 2.0**-53 for i in range(0, 8 * words, 8)]
+
+
+def chance_bytes(words: int, *key: Any) -> bytes:
+    """The words of :func:`chance` as they come, for those who take very many apart."""
+    return _shake(f"[{_texts(key)}]".encode()).digest(8 * words)
 
 
 def chance_by_name(*key: Any) -> Callable[[str], float]:

@@ -39,11 +39,13 @@ class Sobol(Sampler):
     needs_history: ClassVar[bool] = False
 
     def ask(self, space: Space, n: int, history: Iterable[Pair] = ()) -> dict[str, Value]:
+        return space.draw(dict(zip(space.axes, self.unit(space, n), strict=True)).__getitem__)
+
+    def unit(self, space: Space, n: int) -> list[float]:
+        """The coordinates of point n, one for each axis."""
         seed, n = self.seed or 0, index(n)
-        unit = dict(zip(space.axes, self._unit(n, len(space.axes)), strict=False))
-        for name in space.axes[_DIMENSIONS:]:
-            unit[name] = chance(1, self.version, seed, n, name)[0]
-        return space.draw(unit.__getitem__)
+        beyond = (chance(1, self.version, seed, n, name)[0] for name in space.axes[_DIMENSIONS:])
+        return [*self._unit(n, len(space.axes)), *beyond]
 
     def _unit(self, n: int, dims: int) -> list[float]:
         """The first coordinates of point n, each a multiple of 2**-32 in [0, 1)."""

@@ -1,0 +1,135 @@
+"""A bounded Gaussian process: propose where the score is likely to improve on the best that is believed in.
+
+At most 120 scored trials speak and at most 96 others repel, so an ask costs the same after 100 trials and 100,000.
+Running trials shrink the variance around them without a vote on the mean, as if each had come out as expected.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ._cube import Cube
+from ._fresh import Fresh
+from ._gaussian import Features, Posterior, fitted, scaled, standardised
+from ._model import Model, believed
+from ._normal import log_improvement
+from ._past import Past, rows_at
+from ._sampler import register
+from ._stream import Array, Stream
+
+__all__ = ["GP", "propose_by_improvement"]
+
+_BEST, _REST = 60, 60
+_LOST = 32
+_LADDER = 1.25
+_FIRST_RUNG = 10
+_UNIFORM, _NEAR, _ROUND = 192, 192, 96
+_TOPS = (6, 5, 4, 3)
+_BELIEF = 10.0
+
+
+@register
+class GP(Model):
+    """For up to about 20 dimensions, numbers and a few choices. Conditions are taken as coordinates that do not matter.
+
+    Sobol points until 10 trials are scored. ``goal`` and ``seed`` are the study's if left out.
+    """
+
+    name: ClassVar[str] = "gp"
+    version: ClassVar[int] = 1
+
+    def _propose(self, cube: Cube, past: Past, stream: Stream, fresh: Fresh) -> Array | None:
+        return propose_by_improvement(cube, past, stream, fresh)
+
+
+def propose_by_improvement(cube: Cube, past: Past, stream: Stream, fresh: Fresh) -> Array | None:
+    """The candidate of the largest expected improvement."""
+    features = Features(cube)
+    fit = _fit(cube, past, features)
+    chosen = _bounded(past.y)
+    others = np.concatenate([past.lost[-_LOST:], past.running[-64:]])
+    rows = rows_at(cube, past, np.concatenate([past.scored[chosen], others]))
+    known, others = rows[: len(chosen)], rows[len(chosen) :]
+    posterior = Posterior(features, fit, known, standardised(scaled(past.y)[chosen]), others)
+    means = posterior.of(rows)[0]
+    best = float(means.min())
+    trust = _BELIEF / len(past.y)
+
+    def gain(candidates: Array) -> Array:
+        mean, deviation = posterior.of(candidates)
+        value = np.log(deviation) + log_improvement((best - mean) / deviation)
+        return np.round(value + trust * _log_belief(cube, candidates), 9)
+
+    candidates = fresh.all()
+    if candidates is not None:
+        return candidates[np.argmax(gain(candidates))] if len(candidates) else None
+    ranked = np.round(means, 9)
+    near = np.argsort(ranked[: len(known)], kind="stable")[:8]
+    running = len(known) + np.argsort(ranked[len(known) :], kind="stable")[:4]
+    uniform = stream.uniform(_UNIFORM, cube.dims)
+    uniform[::2] = believed(cube, uniform[::2])
+    moved = _moved(cube, rows[np.resize(np.concatenate([near, running]), _NEAR)], stream, 0.0)
+    candidates = fresh.of(cube.closed(np.concatenate([uniform, moved])))
+    gains = gain(candidates) if len(candidates) else np.empty(0)
+    for turn, top in enumerate(_TOPS):
+        if not len(candidates):
+            return None
+        tops = candidates[np.argsort(-gains, kind="stable")[:top]]
+        closer = _moved(cube, tops[np.resize(np.arange(len(tops)), _ROUND)], stream, 0.5 * (turn + 1))
+        closer = fresh.of(cube.closed(closer))
+        if len(closer):
+            candidates = np.concatenate([candidates, closer])
+            gains = np.concatenate([gains, gain(closer)])
+    found: Array = candidates[np.argmax(gains)]
+    return found
+
+
+def _fit(cube: Cube, past: Past, features: Features) -> Array:
+    """Fitted on the lowest indexes, as many as the highest rung that is reached: most asks find it done already."""
+    rung = float(_FIRST_RUNG)
+    while int(rung * _LADDER) <= len(past.y):
+        rung *= _LADDER
+    y = past.y[: int(rung)]
+    chosen = _bounded(y)
+    rows = rows_at(cube, past, past.scored[chosen])
+    return fitted(features.of(rows), features.axis, standardised(scaled(y)[chosen]))
+
+
+def _bounded(y: Array) -> Any:
+    """Places of the best scores and of others spread evenly over the ranks of the rest."""
+    order = np.argsort(y, kind="stable")
+    if len(order) <= _BEST + _REST:
+        return np.sort(order)
+    rest = len(order) - _BEST
+    return np.sort(np.concatenate([order[:_BEST], order[_BEST + np.arange(_REST) * (rest - 1) // (_REST - 1)]]))
+
+
+def _moved(cube: Cube, rows: Array, stream: Stream, closer: float) -> Array:
+    """Rows with at least one coordinate moved, by 10^-2.5 to 10^-0.5 of the range, less by powers of ten ``closer``."""
+    count, dims = rows.shape
+    scale = 10.0 ** (-2.5 - closer + 2.0 * stream.uniform(count, 1))
+    step = stream.normal(count, dims) * np.maximum(
+        scale, np.where(cube.cells > 0, 1.0 / np.maximum(cube.cells, 1), 0.0)
+    )
+    other, draw = stream.uniform(2, count, dims)
+    moves = draw < max(2.0, 0.5 * dims) / dims
+    moves[np.arange(count), np.argmin(draw, axis=1)] = True
+    there = np.abs(rows + step)
+    there = np.where(there > 1.0, 2.0 - there, there)  # reflected at the ends
+    elsewhere = (cube.choices > 0) | np.isnan(rows)
+    there = np.where(elsewhere, other, np.clip(there, 0.0, 1.0))
+    return np.where(moves | np.isnan(rows), there, rows)
+
+
+def _log_belief(cube: Cube, rows: Array) -> Array:
+    """The logarithm of the density of what is believed, never below that of half a uniform one."""
+    total = np.zeros(len(rows))
+    for j in np.flatnonzero(~np.isnan(cube.prior)).tolist():
+        if cube.choices[j]:
+            near = cube.choices[j] * (cube.numbers(rows[:, j], j) == cube.numbers(cube.prior[j : j + 1], j))
+        else:
+            near = np.exp(-0.5 * np.square((rows[:, j] - cube.prior[j]) / 0.1)) / (0.1 * np.sqrt(2.0 * np.pi))
+        total += np.log(0.5 + 0.5 * np.where(np.isnan(rows[:, j]), 1.0, near))
+    return total
