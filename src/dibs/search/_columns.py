@@ -5,7 +5,7 @@ Whatever is no value of the parameter becomes nan: history may come from elsewhe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,28 +15,28 @@ from dibs.space import Choice, Float, Int, Param
 
 from ._stream import Array
 
-__all__ = ["FEW", "Reader", "log_centre", "reader_of"]
+__all__ = ["ABSENT", "FEW", "Reader", "log_centre", "reader_of"]
 
 FEW = 2**50  #: so many cells (k + 0.5) / cells tells apart
 _EXACT = 2**53
 _BELOW_ONE = 1 - 2.0**-53
-_ABSENT: Any = object()
+ABSENT: Any = object()  #: stands for a value that a point does not have
 
-Reader: TypeAlias = Callable[[str, Sequence[Mapping[str, Any]]], Any]
+Reader: TypeAlias = Callable[[Sequence[Any]], Any]
 
 
 def reader_of(param: Param) -> Reader:
-    """(name, points) -> coordinates of the parameter that bears the name."""
+    """values -> coordinates."""
 
-    def slowly(name: str, points: Sequence[Mapping[str, Any]]) -> Any:
-        return [_one(param, point.get(name, _ABSENT)) for point in points]
+    def slowly(values: Sequence[Any]) -> Any:
+        return [_one(param, value) for value in values]
 
     if isinstance(param, Choice):
         return _choice(param, slowly)
     if isinstance(param, Float):
-        return _number(slowly, {float, int, type(None)}, _float(param))
+        return _number(slowly, {float, int}, _float(param))
     if isinstance(param, Int) and param.cells <= FEW and max(-param.low, param.high) < _EXACT:
-        return _number(slowly, {int, type(None)}, _int(param))
+        return _number(slowly, {int}, _int(param))
     return slowly
 
 
@@ -47,7 +47,7 @@ def log_centre(param: Int, values: Array) -> Array:
 
 
 def _one(param: Param, value: Any) -> float:
-    if value is _ABSENT:
+    if value is ABSENT:
         return np.nan
     try:
         return param.unit(param.check(value))
@@ -56,16 +56,16 @@ def _one(param: Param, value: Any) -> float:
 
 
 def _number(slowly: Reader, kinds: set[type], convert: Callable[[Array], Array]) -> Reader:
-    def read(name: str, points: Sequence[Mapping[str, Any]]) -> Any:
-        values = [point.get(name) for point in points]
+    def read(values: Sequence[Any]) -> Any:
         if not kinds.issuperset(map(type, values)):
-            return slowly(name, points)
+            values = [None if value is ABSENT else value for value in values]
+            if not {*kinds, type(None)}.issuperset(map(type, values)):
+                return slowly(values)
         try:
             column = np.array(values, np.float64)  # None becomes nan
         except OverflowError:
-            return slowly(name, points)
-        with np.errstate(all="ignore"):
-            return convert(column)
+            return slowly(values)
+        return convert(column)
 
     return read
 
@@ -103,15 +103,12 @@ def _choice(param: Choice, slowly: Reader) -> Reader:
     if any(type(value) is tuple for value in param.values):
         return slowly  # (1,) and (1.0,) are two values
     table = {(type(value), value): param.unit(value) for value in param.values}
-    nothing = float("nan")
 
-    def read(name: str, points: Sequence[Mapping[str, Any]]) -> Any:
+    def read(values: Sequence[Any]) -> Any:
         try:
-            return [
-                nothing if (value := point.get(name, _ABSENT)) is _ABSENT else table.get((type(value), value), nothing)
-                for point in points
-            ]
+            found = list(map(table.get, zip(map(type, values), values, strict=True)))
         except TypeError:  # not hashable
-            return slowly(name, points)
+            return slowly(values)
+        return np.array(found, np.float64)  # None becomes nan
 
     return read

@@ -6,8 +6,9 @@ nan where it is inactive. Nothing is kept between asks, so nothing can be stale:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from dibs.errors import SpaceError
 from dibs.space import Choice, Constant, Int, Space, Tree, Value, all_levels
 
-from ._columns import FEW, log_centre, reader_of
+from ._columns import ABSENT, FEW, log_centre, reader_of
 from ._stream import Array
 
 __all__ = ["Cube", "cube_of"]
@@ -39,11 +40,18 @@ class Cube:
         self.choices = np.array(
             [p.cells if isinstance(p, Choice) and not p.ordered and p.cells > 1 else 0 for p in params], np.int64
         )
+        self.numeric = np.flatnonzero(self.choices == 0)  #: the axes that are no such Choice
         self.cells = np.array([p.cells if p.cells is not None and p.cells <= FEW else 0 for p in params], np.int64)
         self.log_ints = np.array([isinstance(p, Int) and p.log and p.cells > 1 for p in params], bool)
         self.prior = np.array([np.nan if p.prior_at is None else p.prior_at for p in params], np.float64)
+        self._log_axes = np.flatnonzero(self.log_ints).tolist()
+        self._celled = np.flatnonzero((self.cells > 0) & ~self.log_ints)
+        self.half_cells = np.where(self.cells > 0, 0.5 / np.maximum(self.cells, 1), 0.0)
         self.finite = bool(params) and all(p.cells is not None for p in params)
         self.conditional = any(p.when is not None for p in space.params.values())
+        axes = [np.full(count, j) for j, count in enumerate(self.choices.tolist())]
+        self.value_axes = np.concatenate([np.empty(0, np.int64), *axes])  #: the axis of each value of each choice
+        self._values = (np.concatenate([[], *map(np.arange, self.choices)]) + 0.5) / self.choices[self.value_axes]
         self._read = [reader_of(param) for param in params]
         self._place = {name: j for j, name in enumerate(space.axes)}
         self._conditions = [
@@ -53,12 +61,21 @@ class Cube:
     def rows(self, points: Sequence[Mapping[str, Any]]) -> tuple[Array, Any]:
         """(rows, which of them are points of the space). What is foreign or missing is nan and never an error."""
         rows = np.empty((len(points), self.dims))
-        for j, name in enumerate(self.space.axes):
-            rows[:, j] = self._read[j](name, points)
+        for j, values in enumerate(self._columns(points)):
+            rows[:, j] = self._read[j](values)
         active = self.active(rows)
         good = ~(np.isnan(rows) & active).any(axis=1)
         rows[~active] = np.nan
         return rows, good
+
+    def _columns(self, points: Sequence[Mapping[str, Any]]) -> Iterable[Sequence[Any]]:
+        """Each axis's values, ABSENT where there is none."""
+        if self.dims > 1 and not self.conditional:
+            try:
+                return list(zip(*map(itemgetter(*self.space.axes), points), strict=True))
+            except KeyError:
+                pass  # a point from elsewhere
+        return ([point.get(name, ABSENT) for point in points] for name in self.space.axes)
 
     def active(self, rows: Array) -> Any:
         """Which coordinates belong to the point, by the conditions of the space; bool, shaped like ``rows``."""
@@ -83,36 +100,32 @@ class Cube:
 
     def closed(self, rows: Array) -> Array:
         """Rows with every coordinate, made rows of points: to the centres of cells, inactive ones out."""
-        rows = np.array(rows)
-        for j in range(self.dims):
-            rows[:, j] = self.snapped(rows[:, j], j)
+        rows = np.clip(rows, 0.0, _BELOW_ONE)
+        whole = (np.floor(rows[:, self._celled] * self.cells[self._celled]) + 0.5) / self.cells[self._celled]
+        for j in self._log_axes:
+            rows[:, j] = log_centre(self.params[j], self._log_values(rows[:, j], self.params[j]))
+        rows[:, self._celled] = whole
         if self.conditional:
             rows[~self.active(rows)] = np.nan
         return rows
 
-    def snapped(self, column: Array, j: int) -> Array:
-        """A column's coordinates moved to the centres of their cells."""
-        param, result = self.params[j], np.clip(column, 0.0, _BELOW_ONE)
-        if self.log_ints[j]:
-            result = log_centre(param, self._log_values(result, param))
-        elif self.cells[j]:
-            result = (np.floor(result * self.cells[j]) + 0.5) / self.cells[j]
-        return result
-
     def numbers(self, column: Array, j: int) -> Any:
         """The cells' numbers in a column, -1 for nan; whole, so that last bits do not count."""
-        with np.errstate(invalid="ignore"):
-            if self.log_ints[j]:
-                k = self._log_values(column, self.params[j]) - self.params[j].low
-            else:
-                k = np.floor(column * (self.cells[j] or 2**53))
-            return np.where(np.isnan(column), -1, k).astype(np.int64)
+        if self.log_ints[j]:
+            k = self._log_values(column, self.params[j]) - self.params[j].low
+        else:
+            k = np.floor(column * (self.cells[j] or 2**53))
+        return np.where(np.isnan(column), -1.0, k).astype(np.int64)
 
     @staticmethod
     def _log_values(column: Array, param: Any) -> Array:
         values = np.floor((param.low - 0.5) * np.exp(column * param._width) + 0.5)
         result: Array = np.clip(values, param.low, param.high)
         return result
+
+    def indicators(self, rows: Array) -> Any:
+        """Whether rows have each value of each unordered choice, all beside one another; bool."""
+        return rows[:, self.value_axes] == self._values
 
     def keys(self, rows: Array) -> list[bytes]:
         """What tells rows of a finite space apart."""

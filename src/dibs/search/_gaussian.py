@@ -30,21 +30,13 @@ class Features:
 
     def __init__(self, cube: Cube) -> None:
         self._cube = cube
-        parts: list[Any] = []
-        for j in range(cube.dims):
-            parts += [np.full(cube.choices[j] or 1, j)]
-        if cube.conditional:
-            parts += [np.arange(cube.dims)]
-        self.axis = np.concatenate(parts)  #: feature -> axis
+        activity = np.arange(cube.dims if cube.conditional else 0)
+        self.axis = np.concatenate([cube.numeric, cube.value_axes, activity])  #: feature -> axis
 
     def of(self, rows: Array) -> Array:
         """The features of rows."""
-        parts = []
-        for j, values in enumerate(self._cube.choices.tolist()):
-            if values:
-                parts.append(0.5 * (self._cube.numbers(rows[:, j], j)[:, None] == np.arange(values)))
-            else:
-                parts.append(np.where(np.isnan(rows[:, j]), 0.5, rows[:, j])[:, None])
+        numbers = rows[:, self._cube.numeric]
+        parts = [np.where(np.isnan(numbers), 0.5, numbers), 0.5 * self._cube.indicators(rows)]
         if self._cube.conditional:
             parts.append(0.5 * ~np.isnan(rows))
         return np.concatenate(parts, axis=1)

@@ -110,9 +110,7 @@ def _moved(cube: Cube, rows: Array, stream: Stream, closer: float) -> Array:
     """Rows with at least one coordinate moved, by 10^-2.5 to 10^-0.5 of the range, less by powers of ten ``closer``."""
     count, dims = rows.shape
     scale = 10.0 ** (-2.5 - closer + 2.0 * stream.uniform(count, 1))
-    step = stream.normal(count, dims) * np.maximum(
-        scale, np.where(cube.cells > 0, 1.0 / np.maximum(cube.cells, 1), 0.0)
-    )
+    step = stream.normal(count, dims) * np.maximum(scale, 2.0 * cube.half_cells)
     other, draw = stream.uniform(2, count, dims)
     moves = draw < max(2.0, 0.5 * dims) / dims
     moves[np.arange(count), np.argmin(draw, axis=1)] = True

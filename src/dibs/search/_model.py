@@ -41,19 +41,19 @@ class Model(Sampler):
         if not cube.dims:
             return space.draw(lambda _: 0.5)
         past = past_of(cube, History.coerce(history), -1.0 if self.goal == "max" else 1.0)
-        stream = Stream(self.version, seed, n, self.name)
-        fresh = Fresh(cube, past)
-        row = None
-        with np.errstate(all="ignore"):  # scores may be anything
-            if len(past.y) >= STARTUP:
-                try:
-                    row = self._propose(cube, past, stream, fresh)
-                except ForeignPoint:
-                    past = own(cube, past)
-                    row = self._propose(cube, past, stream, fresh) if len(past.y) >= STARTUP else None
-            if row is None:
-                row = fresh.first(self._start(cube, n), stream)
+        with np.errstate(all="ignore"):  # scores and points may be anything
+            row = self._row(cube, past, n, Stream(self.version, seed, n, self.name))
         return cube.point(row)
+
+    def _row(self, cube: Cube, past: Past, n: int, stream: Stream) -> Array:
+        fresh, row = Fresh(cube, past), None
+        if len(past.y) >= STARTUP:
+            try:
+                row = self._propose(cube, past, stream, fresh)
+            except ForeignPoint:
+                past = own(cube, past)
+                row = self._propose(cube, past, stream, fresh) if len(past.y) >= STARTUP else None
+        return fresh.first(self._start(cube, n), stream) if row is None else row
 
     @abstractmethod
     def _propose(self, cube: Cube, past: Past, stream: Stream, fresh: Fresh) -> Array | None:

@@ -23,7 +23,7 @@ __all__ = ["TPE", "propose_by_density"]
 
 _CANDIDATES = 24
 _MOST_GOOD = 25
-_MOST_BAD = 400
+_MOST_BAD = 200
 _RECENT = 25  # the newest bad ones weigh fully, older ones less and less
 _BELIEF = 2.0
 
