@@ -1,11 +1,17 @@
-"""Samplers and what they see: pure, history in, point out; nothing here can reach a store."""
+"""Samplers, pruners and what they see: pure, history or curves in, point or verdict out; nothing here can reach a store."""
 
+from ._any import AnyOf
+from ._asha import Asha, Hyperband
 from ._auto import Auto
+from ._curve import Curve
 from ._gp import GP
 from ._grid import Grid
 from ._history import STATES, History, Pair, Row
+from ._median import Median, Percentile
+from ._pruner import Pruner, PrunerSpec, Verdict, make_pruner, register_pruner
 from ._random import Random
 from ._sampler import Goal, Sampler, make_sampler, register
+from ._simple import Diverged, Patience, Threshold
 from ._sobol import Sobol
 from ._tpe import TPE
 
@@ -13,15 +19,29 @@ __all__ = [
     "GP",
     "STATES",
     "TPE",
+    "AnyOf",
+    "Asha",
     "Auto",
+    "Curve",
+    "Diverged",
     "Goal",
     "Grid",
     "History",
+    "Hyperband",
+    "Median",
     "Pair",
+    "Patience",
+    "Percentile",
+    "Pruner",
+    "PrunerSpec",
     "Random",
     "Row",
     "Sampler",
     "Sobol",
+    "Threshold",
+    "Verdict",
+    "make_pruner",
     "make_sampler",
     "register",
+    "register_pruner",
 ]
