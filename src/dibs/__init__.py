@@ -24,7 +24,22 @@ if TYPE_CHECKING:
         UnsureError,
         UsageError,
     )  # fmt: skip
-    from .search import GP, TPE, Auto, Grid, History, Random, Sobol
+    from .search import (
+        GP,
+        TPE,
+        Asha,
+        Auto,
+        Diverged,
+        Grid,
+        History,
+        Hyperband,
+        Median,
+        Patience,
+        Percentile,
+        Random,
+        Sobol,
+        Threshold,
+    )  # fmt: skip
     from .space import Choice, Constant, Float, Int, Space
     from .store import Store
     from .study import Study, Trial, TrialResult
@@ -34,7 +49,10 @@ _HOMES = {
         "AlreadyClosed", "DibsError", "NewerFormat", "NoResult", "NotFound", "NotOwner", "RecordError", "RefusedError",
         "SpaceError", "StoreError", "Superseded", "UnsureError", "UsageError",
     ],
-    "search": ["GP", "TPE", "Auto", "Grid", "History", "Random", "Sobol"],
+    "search": [
+        "GP", "TPE", "Asha", "Auto", "Diverged", "Grid", "History", "Hyperband", "Median", "Patience", "Percentile",
+        "Random", "Sobol", "Threshold",
+    ],
     "space": ["Choice", "Constant", "Float", "Int", "Space"],
     "store": ["Store"],
     "study": ["Study", "Trial", "TrialResult"],
@@ -43,10 +61,10 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __version__ = "0.1.0"
 __all__ = [
-    "GP", "TPE", "AlreadyClosed", "Auto", "Choice", "Constant", "DibsError", "Float", "Grid", "History", "Int",
-    "NewerFormat", "NoResult", "NotFound", "NotOwner", "Random", "RecordError", "RefusedError", "Sobol", "Space",
-    "SpaceError", "Store", "StoreError", "Study", "Superseded", "Trial", "TrialResult", "UnsureError", "UsageError",
-    "__version__",
+    "GP", "TPE", "AlreadyClosed", "Asha", "Auto", "Choice", "Constant", "DibsError", "Diverged", "Float", "Grid", "History",
+    "Hyperband", "Int", "Median", "NewerFormat", "NoResult", "NotFound", "NotOwner", "Patience", "Percentile", "Random",
+    "RecordError", "RefusedError", "Sobol", "Space", "SpaceError", "Store", "StoreError", "Study", "Superseded",
+    "Threshold", "Trial", "TrialResult", "UnsureError", "UsageError", "__version__",
 ]  # fmt: skip
 
 

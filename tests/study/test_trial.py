@@ -414,7 +414,7 @@ def test_an_outage_while_reporting_is_not_the_objectives(
 def test_superseded_while_reporting_says_stop(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     loop = study.trials(1)
     trial = next(loop)
-    monkeypatch.setattr(trial._attempt, "show", lambda: (_ for _ in ()).throw(Superseded("theirs")))
+    monkeypatch.setattr(trial._attempt, "show", lambda **_: (_ for _ in ()).throw(Superseded("theirs")))
     assert trial.report(0.5) is True
     assert trial.reason == "superseded"
     trial.done(1.0)

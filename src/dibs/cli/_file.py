@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 from dibs.errors import UsageError
 
 if TYPE_CHECKING:
-    from dibs.search import Goal, Sampler
+    from dibs.search import Goal, PrunerSpec, Sampler
     from dibs.space import Space
 
 __all__ = ["FileObjective", "SearchFile", "load", "own_traceback"]
@@ -69,6 +69,22 @@ class SearchFile:
         if sampler is None or isinstance(sampler, str | Sampler):
             return sampler
         raise UsageError(f"sampler in {self.path} is {sampler!r}: give a name or an instance, such as dibs.Random()")
+
+    def pruner(self) -> PrunerSpec | None:
+        """``pruner = "median"``, an instance, or a list of these."""
+        from dibs.search import Pruner
+
+        pruner = self.names.get("pruner")
+        if pruner is None or isinstance(pruner, str | Pruner | list | tuple):
+            return pruner
+        raise UsageError(f"pruner in {self.path} is {pruner!r}: give a name, an instance or a list of these")
+
+    def max_step(self) -> int | None:
+        """``max_step = 30``; UsageError if it is something else."""
+        step = self.names.get("max_step")
+        if step is None or (isinstance(step, int) and not isinstance(step, bool)):
+            return step
+        raise UsageError(f"max_step in {self.path} is {step!r}: give the last step that a full trial reports")
 
     def name(self) -> str | None:
         """``name = "spam"``: the study's name."""

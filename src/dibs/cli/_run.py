@@ -36,6 +36,9 @@ __all__ = ["verb"]
 )
 @click.option("--goal", type=click.Choice(["min", "max"]), help="What is better.  [default: the file's goal]")
 @click.option("--sampler", metavar="NAME", help="sobol, random or grid.  [default: the file's, else sobol]")
+@click.option("--pruner", metavar="NAME[,NAME]",
+              help="median, percentile, asha, hyperband, patience, diverged.  [default: the file's, else none]")  # fmt: skip
+@click.option("--max-step", type=click.IntRange(min=0), metavar="STEP", help="The last step that a full trial reports.")
 @click.option(
     "--seed", type=click.IntRange(min=0), metavar="S", help="Makes the points the same again.  [default: drawn once]"
 )
@@ -67,7 +70,7 @@ def verb(file: str, store: str | None, study: str | None, as_json: bool, **optio
     """Search a Python objective.
 
     FILE has a `space`, a function `objective(trial)` that returns the score, and a `goal`, "min" or "max"; it may have
-    `sampler`, `name` (of the study) and `trials`. Flags win. What the objective prints goes to its trial's log.
+    `sampler`, `pruner`, `max_step`, `name` (of the study) and `trials`. Flags win. What the objective prints goes to its trial's log.
 
     \b
     Example:
@@ -116,8 +119,13 @@ def _open(where: str, name: str, found: SearchFile, options: dict[str, Any]) -> 
     store = Store(where, create=create, unchecked=options["unchecked"], fsync=options["fsync"])
     return Study(
         store, name, found.space, goal=goal, sampler=options["sampler"] or found.sampler(), seed=options["seed"],
+        pruner=options["pruner"] or found.pruner(), max_step=_first(options["max_step"], found.max_step()),
         stale_s=options["stale"], me=options["me"], ranks=options["ranks"],
     )  # fmt: skip
+
+
+def _first(flag: int | None, files: int | None) -> int | None:
+    return flag if flag is not None else files
 
 
 def _exists(where: str, name: str) -> bool:

@@ -17,7 +17,8 @@ NAME = "dibs.toml"
 _TEXT, _COUNT, _SPAN, _YES = "a text", "a whole number", 'seconds or a text such as "90s", "5m", "2h"', "true or false"
 _SIZE = 'bytes or a text such as "512M", "4G"'
 _KINDS = {
-    "store": _TEXT, "study": _TEXT, "me": _TEXT, "work": _TEXT, "goal": _TEXT, "sampler": _TEXT, "fsync": _TEXT,
+    "store": _TEXT, "study": _TEXT, "me": _TEXT, "work": _TEXT, "goal": _TEXT, "sampler": _TEXT, "pruner": _TEXT,
+    "fsync": _TEXT, "max_step": _COUNT,
     "trials": _COUNT, "workers": _COUNT, "retries": _COUNT, "seed": _COUNT, "max_failures": _COUNT,
     "cpus": _COUNT, "gpus": _COUNT, "max_running": _COUNT, "memory": _SIZE, "time_limit": _SPAN,
     "time": _SPAN, "stale": _SPAN, "rescue_after": _SPAN, "grace": _SPAN,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -29,7 +30,8 @@ _SHOWN = 12  # points of a curve; --json has them all
 def verb(n: int, store: str | None, study: str | None, replay: bool, as_json: bool) -> int:
     """Show one trial in full.
 
-    Its point, and each attempt with who ran it, its curve, its traceback, its files and its log.
+    Its point, and each attempt with who ran it, its curve, the pruner's verdict,
+    its traceback, its files and its log.
 
     \b
     Example:
@@ -65,6 +67,13 @@ def _say(detail: TrialDetail) -> None:
         _say_attempt(attempt)
 
 
+def _verdict(verdict: dict[str, Any]) -> str:
+    """Who said it and what it was based on: ``median: step 3, value 0.9, threshold 0.5, peers 12``."""
+    seen = verdict.get("seen")
+    shown = [f"{name} {value}" for name, value in seen.items() if name != "digest"] if isinstance(seen, dict) else []
+    return f"{verdict.get('pruner')}: {', '.join(shown)}"
+
+
 def _say_attempt(attempt: AttemptDetail) -> None:
     out()
     out(f"attempt {attempt.attempt}: {attempt.state}" + (", released" if attempt.released else ""))
@@ -79,6 +88,8 @@ def _say_attempt(attempt: AttemptDetail) -> None:
         out(f"  started  {safe(attempt.started_at)}{took}{moved}")
     if attempt.reason:
         out(f"  reason   {safe(attempt.reason)}")
+    if attempt.verdict:
+        out(f"  verdict  {safe(_verdict(attempt.verdict))}")
     if attempt.curve:
         shown = " ".join(f"{step}:{value:.6g}" for step, value in attempt.curve[-_SHOWN:])
         out(f"  curve    {'... ' if len(attempt.curve) > _SHOWN else ''}{shown}")

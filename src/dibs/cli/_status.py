@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dibs.view import (
     Running,
     Source,
@@ -97,8 +99,9 @@ def _problems(count: int) -> list[str]:
 def _say_study(status: StudyStatus) -> None:
     out(f"study {safe(status.study)} in {safe(status.store)}")
     sampler = f", sampler {safe(status.sampler['name'])}" if status.sampler else ""
+    pruner = f", pruner {safe(_label(status.pruner))}" if status.pruner else ""
     seed = f", seed {status.seed}" if status.seed is not None else ""
-    out(f"  goal      {status.goal or 'not known'}{sampler}{seed}")
+    out(f"  goal      {status.goal or 'not known'}{sampler}{pruner}{seed}")
     for at, (name, param) in enumerate(status.space.params.items() if status.space else ()):
         out(f"  {'' if at else 'space':8}  {safe(name)} = {safe(repr(param))}")
     out(f"  trials    {status.of}: {counted(status)}")
@@ -124,6 +127,14 @@ def _say_study(status: StudyStatus) -> None:
     if status.newest_at:
         out()
         out(f"Last moved {status.newest_at} by the store's clock ({ago(status.still_s)} by this machine's).")
+
+
+def _label(pruner: dict[str, Any]) -> str:
+    """The name, or the names of several."""
+    args = pruner.get("args")
+    parts = args.get("of") if isinstance(args, dict) else None
+    named = [part["name"] for part in parts if isinstance(part, dict) and "name" in part] if parts else []
+    return ", ".join(map(str, named or [pruner.get("name")]))
 
 
 def _say_parts(status: StudyStatus) -> None:

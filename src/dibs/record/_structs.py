@@ -80,6 +80,7 @@ class Closed(msgspec.Struct, frozen=True, gc=False):
     wish: str | None = None
     contract: str | None = None
     reason: str | None = None
+    blob: str | None = None
     took_s: float | None = None
     started_at: str | None = None
     who: msgspec.Raw = msgspec.Raw(b"{}")

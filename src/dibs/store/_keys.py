@@ -96,6 +96,9 @@ class StudyKeys:
         """The running curve of an attempt."""
         return f"{self.base}live/{n // BLOCK:06d}/{n:08d}-{attempt}.json"
 
+    def lives(self) -> str:
+        return self.base + "live/"
+
     def work(self, n: int, attempt: int) -> str:
         """The private folder of an attempt (no key: a folder of the attempt's own)."""
         return f"{self.base}work/{n:08d}-{attempt}"

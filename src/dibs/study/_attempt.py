@@ -223,9 +223,11 @@ class Attempt:
         reason: str | None = None,
         again: bool = False,
         traceback: str | None = None,
+        verdict: Mapping[str, Any] | None = None,
     ) -> None:
         """Write the attempt's end, durable when this returns. The first close is the last write.
 
+        ``verdict``: a pruner's, with what it was based on; it goes into the blob with the curve and the traceback.
         Raises AlreadyClosed if it was closed otherwise before, Superseded if the name is somebody else's now,
         StoreError if the store does not take it (call again: the attempt is still open).
         """
@@ -235,7 +237,7 @@ class Attempt:
             self._check()
             end = {
                 "state": state, "score": score, "step": step, "took_s": round(self.took_s, 6), "reason": reason,
-                "again": again, "files": self.files, "blob": self._blob(traceback),
+                "again": again, "files": self.files, "blob": self._blob(traceback, verdict),
             }  # fmt: skip
             watcher = self.watcher
             try:
@@ -256,10 +258,12 @@ class Attempt:
             self.lost = True
             raise
 
-    def _blob(self, traceback: str | None) -> str | None:
-        if len(self.curve) < 2 and not traceback:
+    def _blob(self, traceback: str | None, verdict: Mapping[str, Any] | None) -> str | None:
+        if len(self.curve) < 2 and not traceback and not verdict:
             return None
         body: dict[str, Any] = {"v": FORMAT, "kind": "trial-blob", "curve": _curve(self.curve), "traceback": traceback}
+        if verdict:
+            body["verdict"] = dict(verdict)
         digest: str = self._insist(lambda: self.store.put(encode(body)))
         return digest
 

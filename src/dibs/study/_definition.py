@@ -6,18 +6,21 @@ A joiner that says something else is refused, with the field, both values and th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NoReturn
 
 from dibs._canon import plain
 from dibs.errors import NotFound, RecordError, RefusedError, StoreError, UsageError
 from dibs.record import decode, decode_trial
-from dibs.search import Goal, Pair, Sampler, make_sampler
+from dibs.search import Curve, Goal, Pair, Pruner, PrunerSpec, Sampler, Verdict, make_pruner, make_sampler
 from dibs.space import Space
 from dibs.store import Store, StudyKeys
 
-__all__ = ["DEFAULT_SAMPLER", "Definition", "ForeignSampler", "check_terms", "create_or_join", "read_definition"]
+__all__ = [
+    "DEFAULT_SAMPLER", "Definition", "ForeignPruner", "ForeignSampler", "check_terms", "create_or_join",
+    "read_definition",
+]  # fmt: skip
 
 DEFAULT_SAMPLER = "sobol"
 DEFAULT_STALE_S = 3600.0
@@ -36,12 +39,14 @@ class Definition:
     seed: int
     stale_s: float = DEFAULT_STALE_S
     max_step: int | None = None
+    pruner: Pruner | None = None
 
     def body(self) -> dict[str, Any]:
         """The fields of study.json."""
         return {
             "study": self.study, "space": self.space.to_json(), "goal": self.goal, "seed": self.seed,
-            "sampler": self.sampler.describe(), "pruner": None, "stale_s": self.stale_s, "max_step": self.max_step,
+            "sampler": self.sampler.describe(), "pruner": self.pruner.describe() if self.pruner is not None else None,
+            "stale_s": self.stale_s, "max_step": self.max_step,
         }  # fmt: skip
 
 
@@ -58,6 +63,25 @@ class ForeignSampler(Sampler):
         return self.described
 
     def ask(self, space: Space, n: int, history: Iterable[Pair] = ()) -> dict[str, Any] | None:
+        raise UsageError(self.why)
+
+
+class ForeignPruner(Pruner):
+    """The pruner of a study that cannot be made from its name here: reading goes on, running says why not."""
+
+    name = ""
+
+    def __init__(self, described: Mapping[str, Any], why: str) -> None:
+        self.described, self.why = dict(described), why
+
+    def describe(self) -> dict[str, Any]:
+        return self.described
+
+    @property
+    def label(self) -> str:
+        return str(self.described["name"])
+
+    def decide(self, own: Curve, others: Sequence[Curve]) -> Verdict | None:
         raise UsageError(self.why)
 
 
@@ -91,7 +115,8 @@ def read_definition(store: Store, study: str) -> Definition | None:
         check_terms(study, goal, seed, stale_s, max_step)
         space = Space.from_json(body["space"])
         sampler = _sampler_of(body["sampler"], seed, goal)
-        return Definition(study, space, goal, sampler, seed, float(stale_s), max_step)
+        pruner = _pruner_of(body.get("pruner"), goal, max_step, seed)
+        return Definition(study, space, goal, sampler, seed, float(stale_s), max_step, pruner)
     except (KeyError, TypeError, UsageError) as wrong:
         raise RecordError(f"{key} is not the definition of a study ({wrong})", key=key) from None
 
@@ -105,6 +130,17 @@ def _sampler_of(described: Any, seed: int, goal: Goal) -> Sampler:
         return ForeignSampler(described, str(wrong)).seeded(seed, goal)
 
 
+def _pruner_of(described: Any, goal: Goal, max_step: int | None, seed: int) -> Pruner | None:
+    if described is None:
+        return None
+    if not isinstance(described, dict) or not isinstance(described.get("name"), str):
+        raise TypeError("its pruner has no name")
+    try:
+        return make_pruner(described, goal=goal, max_step=max_step, seed=seed)
+    except UsageError as wrong:  # somebody's own, or of another version: the results read all the same
+        return ForeignPruner(described, str(wrong))
+
+
 def create_or_join(
     store: Store,
     study: str,
@@ -112,6 +148,7 @@ def create_or_join(
     space: Space | None,
     goal: Goal | None,
     sampler: str | Sampler | None,
+    pruner: PrunerSpec | None = None,
     seed: int | None,
     stale_s: float | None,
     max_step: int | None,
@@ -121,7 +158,7 @@ def create_or_join(
 
     Raises RefusedError (differs), UsageError (cannot be meant), NotFound (says which studies exist).
     """
-    check_terms(study, goal, seed, stale_s, max_step, sampler)
+    check_terms(study, goal, seed, stale_s, max_step, sampler, pruner)
     seed, max_step = plain(seed), plain(max_step)
     found = read_definition(store, study)
     if found is None:
@@ -134,7 +171,8 @@ def create_or_join(
             drawn = int.from_bytes(store.machine.entropy(4), "big")
         chosen = make_sampler(sampler or DEFAULT_SAMPLER, seed=drawn, goal=goal)
         chosen.size(space)  # a sampler that cannot search this space says so before there is a study
-        ours = Definition(study, space, goal, chosen, drawn, float(stale_s or DEFAULT_STALE_S), max_step)
+        stopping = None if pruner is None else make_pruner(pruner, goal=goal, max_step=max_step, seed=drawn)
+        ours = Definition(study, space, goal, chosen, drawn, float(stale_s or DEFAULT_STALE_S), max_step, stopping)
         body = {**store.head("study", me), **ours.body()}
         if store.settler.claim(store.keys(study).study, body, durable=True) is not None:
             return ours
@@ -142,6 +180,8 @@ def create_or_join(
         if found is None:
             raise StoreError(f"study {study!r} was created and removed again meanwhile: try again")
     _compare(found, space, goal, sampler, seed, stale_s, max_step)
+    if pruner is not None:
+        found = replace(found, pruner=_same_pruner(found, pruner))
     if isinstance(sampler, Sampler):
         return replace(found, sampler=sampler.seeded(found.seed, found.goal))
     return found
@@ -154,6 +194,7 @@ def check_terms(
     stale_s: float | None,
     max_step: int | None,
     sampler: str | Sampler | None = None,
+    pruner: PrunerSpec | None = None,
 ) -> None:
     """UsageError for what no study can be, before a store is touched."""
     StudyKeys(study)
@@ -168,6 +209,8 @@ def check_terms(
         raise UsageError(f"max_step must be a non-negative integer, not {max_step!r}")
     if sampler is not None:
         make_sampler(sampler)
+    if pruner is not None:
+        make_pruner(pruner)
 
 
 def _compare(
@@ -199,7 +242,24 @@ def _compare(
             _refuse(found.study, "sampler", found.sampler.describe(), ours)
 
 
-def _refuse(study: str, field: str, theirs: object, ours: object) -> None:
+def _same_pruner(found: Definition, pruner: PrunerSpec) -> Pruner:
+    """The study's pruner as the joiner made it; by name alone it is taken as created. RefusedError if it is another."""
+    if found.pruner is None:
+        _refuse(found.study, "pruner", None, make_pruner(pruner).label)
+    ours = make_pruner(pruner, goal=found.goal, max_step=found.max_step, seed=found.seed)
+    if ours.describe() == found.pruner.describe():
+        return ours
+    by_name = isinstance(pruner, str) or (
+        isinstance(pruner, Sequence) and all(isinstance(each, str) for each in pruner)
+    )
+    if not by_name:
+        _refuse(found.study, "pruner", found.pruner.describe(), ours.describe())
+    if ours.label != found.pruner.label:
+        _refuse(found.study, "pruner", found.pruner.label, ours.label)
+    return found.pruner
+
+
+def _refuse(study: str, field: str, theirs: object, ours: object) -> NoReturn:
     says = f"created with {field} = {theirs!r}" if theirs is not None else f"created without {field}"
     raise RefusedError(
         f"study {study!r} was {says}, and {f'you say {ours!r}' if ours is not None else 'yours has none'}: {_CURE}",

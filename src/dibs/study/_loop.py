@@ -6,7 +6,7 @@ import errno
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from dibs.errors import NotOwner, StoreError, UsageError
 from dibs.space import Space
@@ -14,6 +14,7 @@ from dibs.space import Space
 from ._attempt import Attempt
 from ._claimer import Claiming, Idle
 from ._events import Waiting
+from ._pruning import Pruning
 from ._session import Session
 from ._succession import failed_attempts
 from ._trial import Trial
@@ -28,12 +29,19 @@ _PASSING = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN, errno.ENOSPC
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 5.0
 
 
-def loop(session: Session, claimer: Claiming, space: Space, *, wait: bool) -> Iterator[Trial]:
+def loop(
+    session: Session,
+    claimer: Claiming,
+    space: Space,
+    *,
+    wait: bool,
+    pruning: Callable[[Attempt], Pruning | None] = lambda _: None,
+) -> Iterator[Trial]:
     """Yield claimed trials until there is nothing to claim (with ``wait``: until all are settled)."""
     refuse_while_importing()
     with session:
         while isinstance(got := claim_next(session, claimer, wait=wait), Attempt):
-            trial = Trial(got, space, session)
+            trial = Trial(got, space, session, pruning=pruning(got))
             try:
                 with session.theirs():
                     yield trial

@@ -191,12 +191,12 @@ class Rolls:
 
 
 def whole(closed: Closed, study: str) -> TrialRecord:
-    """A roll's record as the record it is a copy of (without nonce, blob and files)."""
+    """A roll's record as the record it is a copy of (without nonce and files)."""
     return TrialRecord(
         v=1, kind="trial", study=study, n=closed.n, attempt=closed.attempt, state=closed.state, nonce="",
         point=closed.point, goal=closed.goal, of=closed.of, seed=closed.seed, score=closed.score, step=closed.step,
-        reason=closed.reason, again=closed.again, wish=closed.wish, contract=closed.contract, took_s=closed.took_s,
-        started_at=closed.started_at, who=decode_who(bytes(closed.who)),
+        reason=closed.reason, again=closed.again, wish=closed.wish, contract=closed.contract, blob=closed.blob,
+        took_s=closed.took_s, started_at=closed.started_at, who=decode_who(bytes(closed.who)),
     )  # fmt: skip
 
 

@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING, Any, Literal, final
 from dibs._canon import digest as digest_of
 from dibs._canon import plain, to_json
 from dibs.errors import NotFound, UsageError
-from dibs.search import History, Sampler
+from dibs.search import History, PrunerSpec, Sampler
 from dibs.space import Space
 from dibs.store import Store
 
 from . import _results
+from ._attempt import Attempt
 from ._claimer import Claimer
-from ._definition import Definition, ForeignSampler, check_terms, create_or_join
+from ._curves import curves_of
+from ._definition import Definition, ForeignPruner, ForeignSampler, check_terms, create_or_join
 from ._limits import UNLIMITED, Limits
 from ._loop import loop
+from ._pruning import Pruning
 from ._results import TrialResult
 from ._session import Session
 from ._trial import Trial, score_of
@@ -38,10 +41,12 @@ __all__ = ["Study"]
 class Study:
     """``Study("/mnt/shared/studies", "spam", space, goal="min")`` creates the study or joins it.
 
-    Every argument left out means "as created". Joining with another space, goal, sampler, seed, stale_s or
+    Every argument left out means "as created". Joining with another space, goal, sampler, pruner, seed, stale_s or
     max_step raises RefusedError; no such study raises NotFound; see also Store for what its URL may raise.
 
     ``sampler``: a name ("sobol", "random", "grid") or an instance. ``seed``: an integer, drawn once if left out.
+    ``pruner``: a name ("median", "percentile", "asha", "hyperband", "threshold", "patience", "diverged"), an instance, or
+    a list of these; without one no trial is stopped early. ``max_step``: the last step a full trial reports.
     ``stale_s``: seconds without a beat after which a running attempt is called quiet (3600).
     ``ranks="independent"``: every rank under torchrun claims for itself.
     """
@@ -54,6 +59,7 @@ class Study:
         *,
         goal: Literal["min", "max"] | None = None,
         sampler: str | Sampler | None = None,
+        pruner: PrunerSpec | None = None,
         seed: int | None = None,
         max_step: int | None = None,
         stale_s: float | None = None,
@@ -64,12 +70,12 @@ class Study:
             raise UsageError(f'ranks is None or "independent", not {ranks!r}')
         if space is not None and not isinstance(space, Space):
             space = Space(space)
-        check_terms(name, goal, seed, stale_s, max_step, sampler)  # before a store is made for it
+        check_terms(name, goal, seed, stale_s, max_step, sampler, pruner)  # before a store is made for it
         creating = space is not None and goal is not None
         self.store = store if isinstance(store, Store) else Store(store, create=None if creating else False)
         self.name, self.me, self._ranks, self._goal = name, me, ranks, goal
         self.definition: Definition | None = create_or_join(
-            self.store, name, space=space, goal=goal, sampler=sampler, seed=seed, stale_s=stale_s,
+            self.store, name, space=space, goal=goal, sampler=sampler, pruner=pruner, seed=seed, stale_s=stale_s,
             max_step=max_step, me=me,
         )  # fmt: skip
 
@@ -109,7 +115,7 @@ class Study:
         """
         n = self._check_trials(n, rescue_after_s)
         session = Session(self.store.machine.clock)
-        return loop(session, self.claimer(n, rescue_after_s), self.space, wait=wait)
+        return loop(session, self.claimer(n, rescue_after_s), self.space, wait=wait, pruning=self.pruning)
 
     def run(
         self,
@@ -159,12 +165,21 @@ class Study:
     def claimer(self, n: int, rescue_after_s: float | None = None) -> Claimer:
         """One worker's way through the study; what ``trials`` and ``run`` are made of."""
         defined = self._defined()
-        if isinstance(defined.sampler, ForeignSampler):
-            raise UsageError(f"study {self.name!r}: {defined.sampler.why}")
+        for chosen in (defined.sampler, defined.pruner):
+            if isinstance(chosen, ForeignSampler | ForeignPruner):
+                raise UsageError(f"study {self.name!r}: {chosen.why}")
         return Claimer(
             self.store, self.view, space=defined.space, sampler=defined.sampler, goal=defined.goal,
             seed=defined.seed, trials=n, stale_s=defined.stale_s, me=self.me, rescue_after_s=rescue_after_s,
         )  # fmt: skip
+
+    def pruning(self, attempt: Attempt) -> Pruning | None:
+        """How a claimed attempt asks the study's pruner; None if it has none."""
+        pruner = self._defined().pruner
+        if pruner is None:
+            return None
+        curves = curves_of(self.view) if pruner.needs_curves else None
+        return Pruning(pruner, curves, attempt)
 
     # answers
 

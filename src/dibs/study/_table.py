@@ -63,6 +63,7 @@ class Table:
         self._who: list[Any] = [None] * 256
         self._started: list[str | None] = [None] * 256
         self._rare: dict[int, dict[str, Any]] = {}  # n -> reason, wish, contract where there is one
+        self._blobs: dict[int, bytes] = {}  # n -> the digest of its curve, where there is more than one value
         self._whos: dict[bytes | Who, Who] = {}
         self._last: Who | None = None
         self.goals: set[Goal] = set()  # what the rows say; one, unless something is wrong
@@ -112,6 +113,8 @@ class Table:
             if who is None:
                 who = known[raw] = self._one(decode_who(raw))
             whos[n] = who
+            if record.blob:
+                self._blobs[n] = _raw(record.blob)
             if record.reason or record.wish or record.contract:
                 self._keep_rare(record)
         return records
@@ -129,6 +132,8 @@ class Table:
         if record.goal:
             self.goals.add(record.goal)
         self._came(n, 1, int(record.state == "done"))
+        if record.blob:
+            self._blobs[n] = _raw(record.blob)
         if record.reason or record.wish or record.contract:
             self._keep_rare(record)
 
@@ -147,6 +152,7 @@ class Table:
         self._score[n] = np.nan
         self._who[n] = self._started[n] = self._points[n] = None
         self._rare.pop(n, None)
+        self._blobs.pop(n, None)
 
     def parts(self) -> dict[Who, tuple[int, int]]:
         """Who closed rows: (all of them, those done)."""
@@ -160,7 +166,7 @@ class Table:
         return {who: (count, done[who]) for who, count in all_of.items()}
 
     def record(self, n: int, study: str) -> TrialRecord:
-        """The row as a record (without nonce, blob and files: those are read again where they are needed)."""
+        """The row as a record (without nonce and files: those are read again where they are needed)."""
         rare = self._rare.get(n, {})
         score, took, step = float(self._score[n]), float(self._took[n]), int(self._step[n])
         return TrialRecord(
@@ -168,8 +174,12 @@ class Table:
             point=self._points[n] or {}, goal=min(self.goals, default=None), of=int(self._of[n]), seed=int(self._seed[n]),
             score=None if score != score else score, step=None if step < 0 else step,
             took_s=None if took != took else took, started_at=self._started[n], who=self._who[n] or Who(),
-            reason=rare.get("reason"), wish=rare.get("wish"), contract=rare.get("contract"),
+            reason=rare.get("reason"), wish=rare.get("wish"), contract=rare.get("contract"), blob=self._blob(n),
         )  # fmt: skip
+
+    def _blob(self, n: int) -> str | None:
+        raw = self._blobs.get(n)
+        return None if raw is None else raw.hex() if len(raw) == 32 else raw.decode()
 
     def counts(self) -> dict[str, int]:
         """How many rows are in each state."""
@@ -251,3 +261,12 @@ class Table:
             setattr(self, name, np.concatenate([column, np.full(more, fill, column.dtype)]))
         for rows in (self._points, self._who, self._started):
             rows.extend([None] * more)
+
+
+def _raw(digest: str) -> bytes:
+    """Half the room; what is no digest (a record written by hand) is kept as it is."""
+    try:
+        raw = bytes.fromhex(digest)
+    except ValueError:
+        raw = b""
+    return raw if len(raw) == 32 and raw.hex() == digest else digest.encode("utf-8", "replace")

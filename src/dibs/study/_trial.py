@@ -17,10 +17,12 @@ from typing import Any, Self, final
 from dibs._canon import plain
 from dibs.errors import AlreadyClosed, NotOwner, RecordError, StoreError, Superseded, UsageError
 from dibs.record import decode_trial
+from dibs.search import Verdict
 from dibs.space import Space
 
 from ._attempt import Attempt
 from ._events import Closed, Reported
+from ._pruning import Pruning
 from ._session import Session
 from ._workplace import folder_of, keep_log
 
@@ -63,10 +65,13 @@ class Trial:
         failed_before: int = 0,
         retries: int = 0,
         worker: int = 0,
+        pruning: Pruning | None = None,
     ) -> None:
         self._attempt, self._space, self._session, self._worker = attempt, space, session, worker
+        self._pruning = pruning
+        self._verdict: Verdict | None = None
         self._again = failed_before < retries
-        self._pruned = self._lost = False
+        self._lost = False
         self._told = False
         self._reason: str | None = None
         self._ended: str | None = None
@@ -117,7 +122,7 @@ class Trial:
         return self._told
 
     def _should_stop(self) -> bool:
-        return self._pruned or self._reason is not None or self._session.stopping
+        return self._reason is not None or self._session.stopping
 
     @property
     def reason(self) -> str | None:
@@ -164,6 +169,7 @@ class Trial:
     def report(self, score: Any, step: int | None = None) -> bool:
         """Put one step on the curve; True = stop now (``reason`` says why). NaN is kept.
 
+        A step beyond all before it is shown to the study's pruner, unless it is the study's ``max_step``.
         The same step twice: the last counts. Raises UsageError for what is not a number, AlreadyClosed, NotOwner.
         """
         value = score_of(score, finite=False)
@@ -184,8 +190,9 @@ class Trial:
         if now >= self._tell_at:
             self._tell_at = now + _TELL_EVERY_S
             self._session.tell(Reported(self.n, self.attempt, at, value, self._worker))
+        rung = self._judge(at, value)
         try:
-            if self._attempt.show() and self._reason is None and self._attempt.rescued():
+            if self._attempt.show(force=rung) and self._reason is None and self._attempt.rescued():
                 self._reason = "rescued"
         except Superseded as lost:
             log.warning("%s", lost)
@@ -196,6 +203,16 @@ class Trial:
         except StoreError as wrong:  # an outage delays what others see; the objective goes on
             log.warning("trial %d: a report could not be shown: %s", self.n, wrong)
         return self.stopping
+
+    def _judge(self, step: int, value: float) -> bool:
+        """Ask the pruner; True if the trial goes on past a rung, where others want to see it."""
+        if self._pruning is None or self._should_stop():
+            return False
+        self._verdict = self._pruning.ask(step, value)
+        if self._verdict is not None:
+            self._reason = self._verdict.reason[:500]
+            return False
+        return self._pruning.at_rung
 
     def done(self, score: Any = _LAST) -> None:
         """Close the attempt with a score, by default the last one reported; durable when this returns.
@@ -281,7 +298,7 @@ class Trial:
             raise NotOwner(f"trial {self.n} was claimed before this process was forked: only its owner closes it")
         with self._session.shielded():
             keep_log(self._attempt)
-            self._attempt.close(state, **fields)
+            self._attempt.close(state, verdict=self._verdict.body() if self._verdict is not None else None, **fields)
             self._ended = fields.get("reason")
             self._session.close(self)
             if self._session.on_event is not None:
@@ -291,6 +308,8 @@ class Trial:
                         fields.get("again", False), self._worker,
                     )
                 )  # fmt: skip
+            if self._pruning is not None:
+                self._pruning.closed()
 
     def beat(self) -> None:
         """This process lives (the session's thread calls it)."""
@@ -350,9 +369,10 @@ class Trial:
         """Left without an error: done, unless it was told to stop and so has no complete result."""
         if not self._told:
             self.done()
-        elif self._pruned:
-            curve = self._attempt.curve
-            self._close("pruned", score=curve[max(curve)], step=max(curve), reason=self._reason)
+        elif self._verdict is not None:
+            step = max(self._attempt.curve)
+            score = self._attempt.curve[step]
+            self._close("pruned", score=score if math.isfinite(score) else None, step=step, reason=self._reason)
         else:
             self.interrupt(self.reason or "stopping")
 

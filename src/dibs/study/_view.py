@@ -160,7 +160,7 @@ class View(Known):
                 log.debug("no roll of study %s: %s", self.study, wrong)
 
     def whole(self, n: int) -> list[Seen]:
-        """The trial's attempts with everything their files hold (a kept copy has no blob and no files), by attempt."""
+        """The trial's attempts with everything their files hold (a kept copy has no files), by attempt."""
         with self.lock:
             return [self._whole_of(seen) for _, seen in sorted(self.seens(n).items())]
 

@@ -102,7 +102,10 @@ def work(
                 tally.why = got.why
                 return
             before = failed_before(claimer, got)
-            trial = Trial(got, study.space, session, failed_before=before, retries=terms.retries, worker=worker)
+            trial = Trial(
+                got, study.space, session, failed_before=before, retries=terms.retries, worker=worker,
+                pruning=study.pruning(got),
+            )  # fmt: skip
             session.tell(Claimed(got.n, got.attempt, worker))
             tally.ran += 1
             try:

@@ -48,11 +48,11 @@ def _attempt(source: Source, seen: Seen, work: Path | None) -> AttemptDetail:
     view, record = source.view, seen.record
     key = view.keys.attempt(seen.n, seen.attempt)
     curve: Curve = ()
-    trace, problem = None, None
+    trace, verdict, problem = None, None, None
     if record is None:
         problem = Problem(key, bare(view.problems.get(key, "does not read")), cure_of(key, seen.newer), seen.newer)
     elif record.closed:
-        curve, trace, wrong = told_of(source.store, record)
+        curve, trace, verdict, wrong = told_of(source.store, record)
         problem = Problem(f"blobs/{record.blob}", wrong, _LOST) if wrong else None
     elif (live := live_of(source, record)) is not None:
         curve = live.curve
@@ -76,6 +76,7 @@ def _attempt(source: Source, seen: Seen, work: Path | None) -> AttemptDetail:
         pid=who.pid,
         curve=curve,
         traceback=trace,
+        verdict=verdict,
         files=dict(record.files) if record else {},
         blob=record.blob if record else None,
         folder=str(folder) if folder is not None else None,

@@ -27,6 +27,7 @@ class Told(NamedTuple):
 
     curve: Curve
     traceback: str | None
+    verdict: dict[str, Any] | None = None
     wrong: str | None = None
 
 
@@ -46,16 +47,20 @@ def live_of(source: Source, record: TrialRecord) -> Live | None:
 
 
 def told_of(store: Store, record: TrialRecord) -> Told:
-    """The curve and the traceback of a closed attempt; a single value needs no blob."""
+    """The curve, the traceback and the verdict of a closed attempt; a single value needs no blob."""
     if record.blob is None:
         alone = record.score is not None
         return Told(((record.step or 0, record.score or 0.0),) if alone else (), None)
     try:
         body = decode(store.get(record.blob), f"blob {record.blob}")
-        trace = body.get("traceback")
-        return Told(_curve(body.get("curve"), f"blob {record.blob}"), trace if isinstance(trace, str) else None)
+        trace, verdict = body.get("traceback"), body.get("verdict")
+        return Told(
+            _curve(body.get("curve"), f"blob {record.blob}"),
+            trace if isinstance(trace, str) else None,
+            verdict if isinstance(verdict, dict) else None,
+        )
     except DibsError as wrong:
-        return Told((), None, str(wrong))
+        return Told((), None, wrong=str(wrong))
 
 
 def _curve(pairs: Any, key: str) -> Curve:

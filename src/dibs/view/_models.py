@@ -115,6 +115,7 @@ class StudyStatus(Plain):
     goal: str | None
     space: Space | None
     sampler: dict[str, Any] | None
+    pruner: dict[str, Any] | None
     seed: int | None
     stale_s: float
     max_step: int | None
@@ -175,7 +176,7 @@ class AttemptDetail(Plain):
     """One attempt in full. ``curve``: (step, value) pairs, from the blob or, while it runs, as last shown.
 
     ``log`` and ``folder`` are local paths, None where there is none on this machine. ``problem``: what of it does not
-    read. ``age_s``: since its record last moved.
+    read. ``age_s``: since its record last moved. ``verdict``: of the pruner that stopped it: pruner, reason, seen.
     """
 
     attempt: int
@@ -194,6 +195,7 @@ class AttemptDetail(Plain):
     pid: int
     curve: tuple[tuple[int, float], ...]
     traceback: str | None
+    verdict: dict[str, Any] | None
     files: dict[str, str]
     blob: str | None
     folder: str | None

@@ -35,6 +35,7 @@ def study_status(source: Source) -> StudyStatus:
         goal=source.goal,
         space=defined.space if defined else None,
         sampler=defined.sampler.describe() if defined else None,
+        pruner=defined.pruner.describe() if defined and defined.pruner else None,
         seed=defined.seed if defined else None,
         stale_s=source.stale_s,
         max_step=defined.max_step if defined else None,
