@@ -67,6 +67,24 @@ def test_the_functions(store: Store) -> None:
     assert [score for _, score in finished(Store(store.url), SPACE, study="f")] == [0.0, 0.25, 0.5]
 
 
+def test_a_pruner_reads_curves_and_its_verdict_is_kept(store: Store) -> None:
+    study = Study(store, "s", SPACE, goal="min", seed=0, pruner="asha", max_step=81)
+    for trial in study.trials(3):
+        with trial:
+            for step in range(2):
+                trial.report(0.0, step)
+    loop = study.trials(4)
+    running = next(loop)
+    for step in range(2):
+        assert not running.report(-1.0, step)
+    for trial in Study(store.url, "s").trials(5):  # a store object of its own, which knows nothing yet
+        with trial:
+            assert [trial.report(1.0, step) for step in range(2)] == [False, True]
+    running.done()
+    pruned = Study(store.url, "s").results("pruned")[0]
+    assert pruned.reason == "its best by rung 1, 1, is not among the best 1 of the 5 that got there"
+
+
 def test_a_beat_rewrites_and_a_late_one_changes_nothing(store: Store) -> None:
     study = Study(store, "s", SPACE, goal="min", seed=0)
     attempt = study.claimer(1).step()

@@ -38,11 +38,13 @@ def test_a_file_is_loaded_with_its_space_and_objective(write: Callable[..., Path
     assert found.space.names == ("x",)
     assert found.objective({"x": 0.5}) == 0.5
     assert (found.goal(), found.sampler(), found.name(), found.trials()) == (None, None, None, None)
+    assert (found.pruner(), found.max_step()) == (None, None)
 
 
 def test_what_else_a_file_may_say(write: Callable[..., Path]) -> None:
-    more = 'goal, name, trials, sampler = "max", "spam", 20, dibs.Random()'
+    more = 'goal, name, trials, sampler = "max", "spam", 20, dibs.Random()\npruner, max_step = ["diverged"], 30'
     found = load(str(write(f"{GOOD}\n{more}")))
+    assert (found.pruner(), found.max_step()) == (["diverged"], 30)
     assert (found.goal(), found.name(), found.trials(), found.sampler()) == ("max", "spam", 20, Random())
 
 

@@ -62,6 +62,8 @@ def test_json_is_one_object_with_the_status(dibs: Call, search: Path) -> None:
         (("--goal", "max"), "created with goal = 'min', and you say 'max'"),
         (("--seed", "9"), "created with seed = 1, and you say 9"),
         (("--sampler", "random"), "created with sampler = 'sobol', and you say 'random'"),
+        (("--pruner", "diverged,median"), "created without pruner, and you say 'diverged,median'"),
+        (("--max-step", "9"), "created without max_step, and you say 9"),
         (("--stale", "5m"), "created with stale_s = 3600.0, and you say 300.0"),
     ],
 )
@@ -71,6 +73,45 @@ def test_another_definition_is_refused_with_both_values(
     done = studied("run", str(search), *PLACE, "--trials", "4", *more, code=4)
     assert said in done.stderr
     assert done.stdout == ""
+
+
+STEPS = """
+import dibs
+goal, pruner, max_step = "min", dibs.Threshold(upper=5.0), 3
+space = dibs.Space(x=dibs.Float(0, 1))
+def objective(trial):
+    for step in range(4):
+        if trial.report(trial.point["x"] if trial.n else 9.0):
+            return None
+"""
+
+
+def test_a_pruner_of_the_file_and_its_verdict_in_every_verb(dibs: Call, search: Path) -> None:
+    search.write_text(STEPS)
+    told = json.loads(dibs("run", str(search), *PLACE, "--trials", "2", "--json", "--quiet").stdout)
+    assert told["counts"]["pruned"] == 1
+    assert "sampler sobol, pruner threshold, seed" in dibs("status", *PLACE).stdout
+    status = json.loads(dibs("status", *PLACE, "--json").stdout)
+    assert status["pruner"] == {"name": "threshold", "version": 1, "args": {"lower": None, "upper": 5.0, "warmup": 0}}
+    assert status["max_step"] == 3
+    shown = dibs("show", "0", *PLACE).stdout
+    assert "reason   9 at step 0 is above 5" in shown
+    assert "verdict  threshold: step 0, threshold 5.0, value 9.0" in shown
+    (attempt,) = json.loads(dibs("show", "0", *PLACE, "--json").stdout)["attempts"]
+    assert attempt["verdict"]["seen"] == {"step": 0, "threshold": 5.0, "value": 9.0}
+    assert json.loads(dibs("show", "1", *PLACE, "--json").stdout)["attempts"][0]["verdict"] is None
+
+
+def test_flags_beat_the_file_and_the_settings(dibs: Call, search: Path) -> None:
+    search.write_text(STEPS)
+    Path("dibs.toml").write_text('pruner = "median"\nmax_step = 7\n')
+    dibs("run", str(search), *PLACE, "--trials", "1", "--quiet", "--pruner", "diverged,asha", "--max-step", "81")
+    status = json.loads(dibs("status", *PLACE, "--json").stdout)
+    assert [part["name"] for part in status["pruner"]["args"]["of"]] == ["diverged", "asha"]
+    assert status["max_step"] == 81
+    assert "pruner diverged, asha" in dibs("status", *PLACE).stdout
+    said = dibs("run", str(search), *PLACE, "--trials", "1", "--pruner", "hedian", "--max-step", "81", code=2).stderr
+    assert "unknown pruner 'hedian'" in said
 
 
 def test_another_space_is_refused_naming_the_parameter(studied: Call, search: Path) -> None:
