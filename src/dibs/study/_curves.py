@@ -92,7 +92,7 @@ class Curves:
             table = view.table
             if table.epoch != self._epoch:  # a row was dropped, so the count no longer says what is new
                 self._rows, self._epoch = 0, table.epoch
-            for n, _ in table.since(self._rows):
+            for n, *_ in table.since(self._rows):
                 if (n, 0) not in self._final:
                     self._wanted[n, 0] = table.record(n, view.study)
             self._rows = len(table)
