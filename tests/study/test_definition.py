@@ -69,7 +69,7 @@ def test_what_is_written_once(store: Store) -> None:
 def test_what_is_left_out_has_a_default_and_the_seed_is_drawn_once(store: Store) -> None:
     ours = define(store).definition
     assert ours is not None
-    assert (ours.sampler.name, ours.stale_s, ours.max_step) == ("sobol", 3600.0, None)
+    assert (ours.sampler.name, ours.stale_s, ours.max_step) == ("auto", 3600.0, None)
     theirs = Study(Store.over(store.backend, FakeMachine(2)), "spam").definition
     assert theirs == ours
     other = Study(store, "other", SPACE, goal="min").definition

@@ -22,7 +22,7 @@ __all__ = [
     "read_definition",
 ]  # fmt: skip
 
-DEFAULT_SAMPLER = "sobol"
+DEFAULT_SAMPLER = "auto"
 DEFAULT_STALE_S = 3600.0
 _CURE = "join without it to take the study's, or give the new search another name"
 _GOALS = ("min", "max")
