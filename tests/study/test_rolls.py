@@ -109,6 +109,36 @@ def test_a_roll_that_does_not_read_is_skipped_and_told(bad: bytes) -> None:
     assert any("/roll/" in key for key in reader.view.problems)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"study": "t"},
+        {"v": 2},
+        {"kind": "note"},
+        {"state": "running"},
+        {"n": -1},
+        {"n": 2**63},
+        {"point": None},
+        {"score": "x"},
+    ],
+)
+def test_a_roll_that_holds_what_is_no_closed_record_of_the_study_is_skipped_and_told(changes: dict[str, Any]) -> None:
+    backend = MemoryBackend()
+    writer = study_over(backend)
+    finish(writer, 3)
+    record = body_at(writer.store, writer.view.keys.attempt(1, 0))
+    roll = writer.view.keys.roll(0, 5)
+
+    def read_with(late: dict[str, Any]) -> Any:
+        body = {"v": 1, "kind": "roll", "study": "s", "nonce": "x", "records": {"1-0": record, "8-0": late}}
+        plant(writer.store, roll, body)
+        reader = study_over(backend, 2)
+        return [result.n for result in reader.results()], list(reader.view.problems)
+
+    assert read_with({**record, "n": 8}) == ([0, 1, 2, 8], [])
+    assert read_with({**record, "n": 8, **changes}) == ([0, 1, 2], [roll])
+
+
 def test_a_roll_on_its_way_is_no_problem_for_ever(tmp_path: Path) -> None:
     backend = FolderBackend(tmp_path, claim="mkdir")
     writer = study_over(backend)

@@ -269,7 +269,9 @@ rows = st.lists(
 
 
 def closed(n: int, state: str, score: float | None, step: int | None) -> Closed:
-    return Closed(n=n, attempt=0, state=state, point={"x": n}, score=score, step=step, of=50)  # type: ignore[arg-type]
+    return Closed(
+        v=1, kind="trial", study="s", n=n, attempt=0, state=state, point={"x": n}, score=score, step=step, of=50
+    )  # type: ignore[arg-type]
 
 
 @settings(max_examples=60, deadline=None)

@@ -102,6 +102,9 @@ def decode_roll(data: bytes, key: str, study: str) -> list[Closed]:
         raise _wrong_version(roll.v, key)
     if roll.study != study:
         raise RecordError(f"{key} is a roll of {roll.study!r}, not of {study!r}", key=key)
+    for record in records:
+        if record.study != study or record.v != FORMAT:
+            raise RecordError(f"{key} holds records of another study, or of another format", key=key)
     return records
 
 

@@ -67,9 +67,12 @@ class TrialRecord(msgspec.Struct, frozen=True):
 class Closed(msgspec.Struct, frozen=True, gc=False):
     """What a reader keeps of a closed attempt it finds in a roll; ``who`` stays bytes, to be told apart cheaply."""
 
+    v: int
+    kind: Literal["trial"]
+    study: str
     n: Count
     attempt: Count
-    state: State
+    state: Literal["done", "pruned", "failed", "interrupted"]
     point: dict[str, Any]
     score: float | None = None
     step: Count | None = None
