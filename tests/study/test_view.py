@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Event, Thread
@@ -227,6 +229,59 @@ def test_an_index_far_out_is_taken_when_the_study_has_come_to_it() -> None:
     assert names.low == end
     assert names.all() == list(range(end))
     assert names.full(far // 256)
+
+
+FORKS = """
+import os, signal, sys, threading, time
+from dibs import Float, Space, Study
+from dibs.study import finished
+
+study = Study(sys.argv[1], "s", Space(x=Float(0, 1)), goal="min", seed=0)
+for trial in study.trials(20):
+    with trial:
+        trial.done(trial.point["x"])
+study.finished()
+busy = threading.Event()
+
+def refresh_for_ever():
+    with study.view.lock:
+        study.view._table = None  # half way through
+        busy.set()
+        time.sleep(600)
+
+threading.Thread(target=refresh_for_ever, daemon=True).start()
+busy.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    held = study.view
+    for trial in study.trials(21):
+        trial.done(0.5)
+    found = study.finished().n.tolist(), finished(study.store, study.space, study=study.name).n.tolist()
+    os._exit(0 if found == (list(range(21)), list(range(21))) and held is study.view else 1)
+os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_child_of_a_process_whose_threads_are_at_work_looks_anew(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKS, str(tmp_path / "store")],
+        timeout=120, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_child_keeps_what_its_parent_knew(tmp_path: Path) -> None:
+    backend = CountingBackend(MemoryBackend())
+    study = study_on(backend)
+    for trial in study.trials(20):
+        with trial:
+            trial.done(0.0)
+    study.finished()
+    backend.reset()
+    study.view.forked()
+    assert len(study.finished()) == 20
+    assert backend.counts["read"] == 0
 
 
 def test_functions_in_a_loop_read_nothing_twice(tmp_path: Path) -> None:

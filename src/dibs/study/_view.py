@@ -8,7 +8,9 @@ acts on it claims, and the name decides.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Sequence
+from weakref import WeakSet
 
 from dibs.backend import Object
 from dibs.errors import NewerFormat, RecordError, StoreError
@@ -31,6 +33,8 @@ NEWEST, OTHERS = 64, 8  # open records read per refresh where the backend gives 
 AT_ONCE = 1024  # records read at once
 SWEEP = 256  # unread records read at once, now and then
 
+_views: WeakSet[View] = WeakSet()
+
 
 class View(Known):
     """The attempts of one study, refreshed on demand. Thread-safe."""
@@ -38,15 +42,27 @@ class View(Known):
     def __init__(self, store: Store, study: str) -> None:
         self.store = store
         self.keys = store.keys(study)
+        self._begin()
+        _views.add(self)
+
+    def _begin(self) -> None:
+        """Know nothing yet."""
         self.problems: dict[str, str] = {}  # key -> why it does not read: records, notes and attached results
-        super().__init__(study, Names(store, self.keys), Notes(store, self.keys, self.problems))
+        super().__init__(self.keys.name, Names(self.store, self.keys), Notes(self.store, self.keys, self.problems))
         self.newest = 0.0  # the newest stamp seen: a lower bound of the store's now
-        self.given = Given(store, self.keys, self.problems)
-        self.rolls = Rolls(store, self.keys, self.problems)
+        self.given = Given(self.store, self.keys, self.problems)
+        self.rolls = Rolls(self.store, self.keys, self.problems)
         self._mine: dict[tuple[int, int], Attempt] = {}  # open ones that this process writes
         self._news: list[Attempt] = []  # those of them that nobody has asked about since they were claimed
         self._turn = 0
         self.partial = False  # of some trials only the name was seen
+
+    def forked(self) -> None:
+        """In a process just forked: a thread of the parent's that was at work in here is not there to finish it."""
+        if self.lock.acquire(blocking=False):
+            self.lock.release()
+        else:
+            self._begin()  # whatever is half done, and the lock, are left behind
 
     def refresh(self, *, beats: bool = False, most: int | None = None) -> None:
         """Look again: new names, moved records, notes. Raises StoreError when the store does not answer.
@@ -314,3 +330,12 @@ def view_of(store: Store, study: str) -> View:
     if view is None:
         view = store.kept.setdefault(("view", study), View(store, study))
     return view
+
+
+def _forked() -> None:
+    for view in list(_views):
+        view.forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
