@@ -16,7 +16,7 @@ from tests.parts import FakeMachine, at_once, body_at, plant, store_over
 from dibs import Float, RefusedError, Space, Store, Study, UsageError
 from dibs.errors import AlreadyClosed, NotOwner, Superseded
 from dibs.space._values import typed
-from dibs.study import Taken, finished, report, take
+from dibs.study import Taken, _functions, finished, report, take
 
 POINT = {"x": 0.5}
 SPACE = Space(x=Float(0, 1))
@@ -268,6 +268,23 @@ def test_only_the_process_that_took_it_reports(store: Store) -> None:
     with pytest.raises(NotOwner, match="not taken"):
         told(other(store), [1.0])
     assert record(store)["state"] == "running"
+
+
+def test_only_the_latest_ends_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_functions, "REMEMBERED", 5)
+    store, before = store_over(), len(_functions._taken)
+    monkeypatch.setattr(_functions, "_ended", type(_functions._ended)())
+    for n in range(20):
+        take(store, {"x": n}, study="spam", trial=n, goal="min")
+        if n != 3:  # this one is still held, however many end meanwhile
+            report(store, {"x": n}, [1.0], study="spam", trial=n, state="done")
+    assert len(_functions._taken) - before == 6
+    with pytest.raises(AlreadyClosed):
+        report(store, {"x": 19}, [1.0], study="spam", trial=19, state="done")
+    with pytest.raises(NotOwner):
+        report(store, {"x": 0}, [1.0], study="spam", trial=0, state="done")
+    report(store, {"x": 3}, [1.0], study="spam", trial=3, state="done")
+    assert len(finished(store, study="spam")) == 20
 
 
 def test_a_store_opened_again_is_the_same_store(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ No object to keep and no loop to enter: what a process took it remembers here, b
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Iterable, Mapping
 from threading import Lock
 from typing import Any, Literal, NamedTuple
@@ -32,7 +33,9 @@ __all__ = ["Taken", "abandoned", "finished", "in_flight", "report", "rescue", "t
 
 log = logging.getLogger("dibs")
 _taken: dict[tuple[str | int, str, int], Attempt | str] = {}  # a text: how this process closed it
+_ended: deque[tuple[str | int, str, int]] = deque()  # what of that is a text, oldest first
 _lock = Lock()
+REMEMBERED = 4096  # closed ones, so that a process may close any number
 
 
 class Taken(NamedTuple):
@@ -138,7 +141,11 @@ def report(
             return mine.show() and mine.rescued()
         _close(mine, state, wrong, reason)
     with _lock:
-        _taken[_place(store), study, trial] = f"attempt {mine.attempt} of trial {trial} as {mine.state}"
+        at = _place(store), study, trial
+        _taken[at] = f"attempt {mine.attempt} of trial {trial} as {mine.state}"
+        _ended.append(at)
+        if len(_ended) > REMEMBERED and isinstance(_taken.get(oldest := _ended.popleft()), str):
+            del _taken[oldest]
     return False
 
 
