@@ -88,7 +88,7 @@ Measured on {machine}.
 
 Every contestant is a process of its own; one round asks each in turn for a few trials, so that whatever else the machine
 does hits all of them, and a ratio is that of two windows of one round. Rerun: `make bench` (two to five minutes; it
-installs the peer into `bench/.venv` once). Where the time goes: `python bench/profile_cycle.py`.
+installs the peer into `bench/.venv` once). Where the time goes: `python -m bench.profile_cycle`.
 """
 
 

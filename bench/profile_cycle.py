@@ -1,4 +1,4 @@
-"""Where the CPU goes in one cycle (ask, take, report): python bench/profile_cycle.py
+"""Where the CPU goes in one cycle (ask, take, report): python -m bench.profile_cycle
 
 A sampler, because a tracing profiler costs several times what it measures here: every half millisecond it notes which
 function runs, so a share is a share of the unprofiled time. What a C function or a system call takes stands under the
@@ -17,7 +17,7 @@ from collections import Counter
 from pathlib import Path
 from types import FrameType
 
-from cycle import CONTESTANTS, HERE, fill, places
+from bench.cycle import CONTESTANTS, HERE, fill, places
 
 EVERY_S = 0.0005
 SHOWN = 30
