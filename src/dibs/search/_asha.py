@@ -14,7 +14,7 @@ from dibs._canon import chance
 from dibs.errors import UsageError
 
 from ._checks import a_count
-from ._curve import Curve
+from ._curve import Curve, votes
 from ._pruner import Pruner, Verdict, register_pruner, seen_of, word
 from ._sampler import Goal
 
@@ -79,22 +79,18 @@ class Asha(Pruner):
             ours = own.best(rung, sign)
             if ours is None:
                 continue  # its first report is beyond this one
-            votes = [
-                (peer.n, rung, value)
-                for peer in peers
-                if peer.last >= rung and (value := peer.best(rung, sign)) is not None
-            ]
-            places = max(1, (len(votes) + 1) // self.eta)
-            if sum(value < ours for _, _, value in votes) < places:
+            voters, values = votes(peers, rung, sign)
+            places = max(1, (len(values) + 1) // self.eta)
+            if sum(value < ours for value in values) < places:
                 continue
-            bar = sorted(value for _, _, value in votes)[places - 1]
+            bar = sorted(values)[places - 1]
             return Verdict(
                 self.name,
                 f"its best by rung {rung}, {sign * ours:.6g}, is not among the best {places} of the "
-                f"{len(votes) + 1} that got there",
+                f"{len(values) + 1} that got there",
                 {
                     "step": own.last, "rung": rung, "value": word(sign * ours), "threshold": word(sign * bar),
-                    **seen_of(votes, sign),
+                    **seen_of(voters, rung, values, sign),
                 },
             )  # fmt: skip
         return None

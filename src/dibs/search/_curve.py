@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 
-__all__ = ["Curve"]
+__all__ = ["Curve", "votes"]
 
 
 class Curve:
@@ -88,3 +88,29 @@ class Curve:
                 found, least = self.steps[at], value
         self._scan = (sign, margin, len(self.steps), least, found)
         return found
+
+
+def votes(
+    curves: Sequence[Curve], step: int, sign: int, carried: Collection[str] = ()
+) -> tuple[list[Curve], list[float]]:
+    """Who votes at a step, and with what: the best at or before it, times ``sign``, of those who have reached it.
+
+    ``carried``: states in which a curve that ended before it votes all the same.
+    """
+    voters: list[Curve] = []
+    values: list[float] = []
+    for curve in curves:  # thousands of them at every report, hence without a call for each
+        steps, best = curve.steps, curve._best
+        if not steps or (steps[-1] < step and curve.state not in carried):
+            continue
+        if curve._sign != sign or len(best) != len(steps):
+            curve.best(steps[-1], sign)
+            best = curve._best
+        if steps[-1] <= step:
+            values.append(best[-1])
+        elif steps[0] <= step:
+            values.append(best[bisect_right(steps, step) - 1])
+        else:
+            continue
+        voters.append(curve)
+    return voters, values

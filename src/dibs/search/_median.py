@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from dibs.errors import UsageError
 
 from ._checks import a_count
-from ._curve import Curve
+from ._curve import Curve, votes
 from ._pruner import Pruner, Verdict, register_pruner, seen_of, word
 
 __all__ = ["Median", "Percentile"]
@@ -50,22 +50,23 @@ class Percentile(Pruner):
 
     def decide(self, own: Curve, others: Sequence[Curve]) -> Verdict | None:
         step, sign = own.last, self.sign
-        votes = [
-            (peer.n, step, value)
-            for peer in others
-            if (peer.last >= step or peer.state in _CARRIED) and (value := peer.best(step, sign)) is not None
-        ]
+        voters, values = votes(others, step, sign, _CARRIED)
         ours = own.best(step, sign)
-        if ours is None or len(votes) < self.startup:
+        if ours is None or len(values) < self.startup:
             return None
-        bar = _quantile(sorted(value for _, _, value in votes), self.percent / 100)
+        bar = _quantile(sorted(values), self.percent / 100)
         if not ours > bar:
             return None
         return Verdict(
             self.name,
             f"its best by step {step}, {sign * ours:.6g}, is worse than {self._bar()} {sign * bar:.6g} "
-            f"of {len(votes)} others",
-            {"step": step, "value": word(sign * ours), "threshold": word(sign * bar), **seen_of(votes, sign)},
+            f"of {len(values)} others",
+            {
+                "step": step,
+                "value": word(sign * ours),
+                "threshold": word(sign * bar),
+                **seen_of(voters, step, values, sign),
+            },
         )
 
     def _bar(self) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 from dibs._canon import digest
@@ -132,10 +132,10 @@ class Pruner(ABC):
 PrunerSpec: TypeAlias = str | Mapping[str, Any] | Pruner | Sequence[str | Mapping[str, Any] | Pruner]
 
 
-def seen_of(votes: Iterable[tuple[int, int, float]], sign: int) -> dict[str, Any]:
+def seen_of(voters: Sequence[Curve], step: int, values: Sequence[float], sign: int) -> dict[str, Any]:
     """What a verdict says of its peers: how many, and the digest of their (n, step, value)."""
-    told = sorted((n, step, sign * value) for n, step, value in votes)
-    rows = [[n, step, word(value)] for n, step, value in told]
+    told = sorted(zip((curve.n for curve in voters), values, strict=True))
+    rows = [[n, step, word(sign * value)] for n, value in told]
     return {"peers": len(rows), "digest": digest(rows)}
 
 
