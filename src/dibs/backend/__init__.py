@@ -41,6 +41,7 @@ __all__ = [
     "SlowBackend",
     "Traits",
     "WrapperBackend",
+    "check_endpoint",
     "judge",
     "mount_type",
     "this_process",
@@ -56,6 +57,7 @@ _LAZY = {
     "Killed": "_crashing",
     "SlowBackend": "_slow",
     "WrapperBackend": "_wrapper",
+    "check_endpoint": "_bucket_client",
     "judge": "_mounts",
     "mount_type": "_mounts",
 }

@@ -124,8 +124,9 @@ class BucketBackend(Backend):
         import obstore
         from obstore.exceptions import AlreadyExistsError, PreconditionError
 
+        client = self._client()  # without one nothing was sent, and there is no doubt to settle
         try:
-            told = obstore.put(self._client(), key, _body(draft), mode=mode, use_multipart=False)
+            told = obstore.put(client, key, _body(draft), mode=mode, use_multipart=False)
             self.keeps_versions = not self._by_generation and bool(told["version"])
         except (AlreadyExistsError, PreconditionError):
             return Outcome.LOST  # a 409 looks the same and proves nothing: the name decides

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import configparser
 import os
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from dibs.errors import UsageError
 
-__all__ = ["connect", "demand_client", "profile"]
+__all__ = ["check_endpoint", "connect", "demand_client", "profile"]
 
 _ENDPOINTS = (
     "AWS_ENDPOINT_URL_S3",
@@ -26,6 +28,13 @@ _ENDPOINTS = (
 )
 _PLAIN = {"aws_access_key_id": "access_key_id", "aws_secret_access_key": "secret_access_key",
           "aws_session_token": "session_token", "region": "region", "endpoint_url": "endpoint"}  # fmt: skip
+_WRITTEN = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_REGION",
+    "AWS_DEFAULT_REGION",
+)
 _ELSEWHERE = ("sso_session", "sso_start_url", "role_arn", "credential_process", "login_session")
 
 
@@ -39,6 +48,12 @@ def connect(url: str, options: Mapping[str, str], timeout_s: float, environ: Map
         given = {**profile(environ, given), **given}
         if "endpoint" not in given and environ.get("AWS_ENDPOINT_URL_S3"):
             given["endpoint"] = environ["AWS_ENDPOINT_URL_S3"]
+        for name in _WRITTEN:
+            _demand_plain(name, environ.get(name, ""))
+    endpoints = _ENDPOINTS[:3] if url.startswith("s3:") else _ENDPOINTS[3:] if url.startswith("az:") else ()
+    for where in (given.get("endpoint"), *map(environ.get, endpoints)):
+        if where:
+            check_endpoint(where)
     plain = any(str(where).startswith("http://") for where in (given.get("endpoint"), *map(environ.get, _ENDPOINTS)))
     try:
         return from_url(
@@ -53,6 +68,31 @@ def connect(url: str, options: Mapping[str, str], timeout_s: float, environ: Map
         )
     except Exception as error:
         raise UsageError(f"{url} cannot be opened: {str(error).split('Debug source')[0].strip()[:300]}") from None
+
+
+def check_endpoint(text: str) -> str:
+    """The endpoint, without a slash at its end. Raises UsageError for what the client could not go to, or should not."""
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:  # brackets that do not close, a port that is none
+        parts, port = urlsplit(""), None
+    if "@" in text:
+        raise UsageError(
+            "an endpoint ends up in logs: give credentials through the environment or a profile, not in it"
+        )
+    whole = (
+        parts.scheme in ("http", "https") and parts.hostname and port != 0 and not re.search(r"[\s?#\\\x00-\x20]", text)
+    )
+    if not whole:
+        raise UsageError(f"an endpoint is a URL such as https://s3.example.org, not {text!r}")
+    return f"{parts.scheme}{text[len(parts.scheme) :]}".rstrip("/")
+
+
+def _demand_plain(name: str, value: str) -> None:
+    """The client has no sentence for a key that no header can carry."""
+    if re.search(r"[^\x21-\x7e]", value):
+        raise UsageError(f"{name} has a space, a line break or another character in it that no key has: set it anew")
 
 
 def demand_client(url: str) -> None:

@@ -57,6 +57,12 @@ def local_path(url: str | os.PathLike[str]) -> Path:
         if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
             raise UsageError(f"{text}: a store is a folder, a file:/// URL, or a bucket: s3://, gs://, az://")
         text = unquote(parts.path)
+    elif (
+        ":/" in text and text.partition(":/")[0] in _BUCKETS
+    ):  # what a Path makes of a URL, and what is easily mistyped
+        raise UsageError(
+            f"{text} is no folder: a bucket's URL is a text with two slashes, {text.replace(':/', '://', 1)}"
+        )
     return Path(text).expanduser().absolute()
 
 

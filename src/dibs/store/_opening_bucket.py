@@ -11,13 +11,13 @@ import logging
 import os
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from dibs._clock import iso
 from dibs.backend import Backend, BucketBackend, Outcome, RetryingBackend
-from dibs.errors import RecordError, StoreError, UsageError
+from dibs.errors import RecordError, StoreError
 from dibs.record import FORMAT, decode
 
+from ._bucket_url import BUCKETS, bucket_url, read_url
 from ._keys import COPY_OF, MARKER
 from ._machine import Machine
 from ._opening import in_job_array
@@ -26,26 +26,15 @@ from ._settle import Settler
 __all__ = ["BUCKETS", "bucket_url", "open_bucket", "probe_bucket", "raw_bucket"]
 
 log = logging.getLogger("dibs")
-BUCKETS = ("s3", "gs", "az")
 _OPENING_S = 10.0  # so long an outage is waited out before a store is open; then 30 s
 _NO_VERSION = "1234567890123456"  # of no object: an etag to some servers, a generation to others
-_OPTIONS = ("endpoint", "region", "virtual_hosted_style_request", "account_name", "skip_signature", "use_emulator")
-_SECRETS = ("access_key_id", "secret_access_key", "session_token", "account_key", "sas_key", "token", "password")
-
-
-def bucket_url(endpoint: str, bucket: str, prefix: str = "", **options: str) -> str:
-    """The URL of a store in a bucket of a server that speaks S3: ``s3://bucket/prefix?endpoint=...``."""
-    if not endpoint.startswith(("http://", "https://")):
-        raise UsageError(f"an endpoint is a URL such as https://s3.example.org, not {endpoint!r}")
-    path = "/".join(part for part in (bucket.strip("/"), prefix.strip("/")) if part)
-    return f"s3://{path}?{urlencode({'endpoint': endpoint.rstrip('/'), **options}, quote_via=quote, safe=':/')}"
 
 
 def open_bucket(
     url: str, machine: Machine, *, create: bool | None, environ: Mapping[str, str] = os.environ
 ) -> tuple[Backend, dict[str, Any]]:
     """The backend behind a bucket's URL and the marker's body. Raises UsageError and StoreError with the remedy."""
-    base, options = _parts(url)
+    base, options = read_url(url)
     backend = RetryingBackend(BucketBackend(base, options), machine.clock, machine.entropy, _OPENING_S)
     marker = _opened(backend, machine, base, create=create, environ=environ)
     return RetryingBackend(backend.inner, machine.clock, machine.entropy), marker
@@ -53,12 +42,12 @@ def open_bucket(
 
 def raw_bucket(url: str, machine: Machine) -> Backend:
     """The bucket behind a URL, whether or not there is a store in it. Raises UsageError."""
-    return RetryingBackend(BucketBackend(*_parts(url)), machine.clock, machine.entropy, _OPENING_S)
+    return RetryingBackend(BucketBackend(*read_url(url)), machine.clock, machine.entropy, _OPENING_S)
 
 
 def probe_bucket(url: str, machine: Machine) -> None:
     """What every creation of a store tries; StoreError if the server does not keep conditions, or refuses."""
-    backend, base = raw_bucket(url, machine), _parts(url)[0]
+    backend, base = raw_bucket(url, machine), read_url(url)[0]
     if _read_marker(backend, base) is None:
         _demand_empty(backend, base)
     _probe(backend, machine, base)
@@ -86,25 +75,6 @@ def _opened(
             base,
         )
     return _create_marker(backend, machine, base)
-
-
-def _parts(url: str) -> tuple[str, dict[str, str]]:
-    """The URL without its query, and the query as the client's options."""
-    parts = urlsplit(url)
-    if parts.username or parts.password:
-        raise UsageError(
-            "a store's URL ends up in logs: give credentials through the environment or a profile, not in it"
-        )
-    if not parts.netloc:
-        raise UsageError(f"{url} names no bucket: write {parts.scheme}://BUCKET/PREFIX")
-    options = dict(parse_qsl(parts.query, keep_blank_values=True))
-    for name in options:
-        if name in _SECRETS:
-            raise UsageError(f"{name} in a store's URL would end up in logs: set it in the environment or a profile")
-        if name not in _OPTIONS:
-            raise UsageError(f"unknown option {name!r} in a store's URL: the options are {', '.join(_OPTIONS)}")
-    prefix = parts.path.strip("/")
-    return f"{parts.scheme}://{parts.netloc}" + (f"/{prefix}" if prefix else ""), options
 
 
 def _read_marker(backend: Backend, base: str) -> dict[str, Any] | None:

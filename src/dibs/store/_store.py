@@ -49,7 +49,7 @@ class Store:
     can all reach: ``Store("s3://bucket/prefix")``, ``gs://``, ``az://`` (with the extra ``bucket``: obstore).
 
     Guarantee: of all callers of :meth:`claim` for one name at most one is told True, and no reader ever sees
-    part of a record or a blob. Thread-safe, fork-safe, picklable.
+    part of a record or a blob. Thread-safe, fork-safe (a forked process opens its own where it is a bucket), picklable.
 
     ``create``: True makes a missing store (in a parent that exists), False never does, None (the default)
     makes one except inside a job array, where a missing mount would begin a thousand private searches.
@@ -77,14 +77,14 @@ class Store:
 
     @classmethod
     def on_bucket(
-        cls, endpoint: str, bucket: str, prefix: str = "", *, create: bool | None = None, **options: str
+        cls, endpoint: str, bucket: str, prefix: str = "", *, create: bool | None = None, **options: str | bool | None
     ) -> Store:
         """A store in a bucket of a server that speaks S3; the same as ``Store("s3://bucket/prefix?endpoint=...")``.
 
         Plain http only where the endpoint says so. Credentials come from the environment, a profile or the machine's
         role. Raises UsageError, and StoreError (no such bucket, no permission, a server that does not keep conditions).
         """
-        from ._opening_bucket import bucket_url
+        from ._bucket_url import bucket_url
 
         return cls(bucket_url(endpoint, bucket, prefix, **options), create=create)
 
