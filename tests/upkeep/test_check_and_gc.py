@@ -14,6 +14,7 @@ from tests.parts import store_over
 from dibs import Float, Space, Store, Study
 from dibs.backend import MemoryBackend
 from dibs.cli import main
+from dibs.store import blob_key
 from dibs.study import _rolls
 from dibs.upkeep import check, collect, find_garbage
 from dibs.upkeep._layout import place_of
@@ -93,6 +94,10 @@ DAMAGE: dict[str, tuple[Callable[[Store], None], set[str], bool]] = {
     "a blob nobody names": (lambda store: store.put(b"alone") and None, {"orphan"}, True),
     "a blob gone": (lambda store: a_blob(store).unlink(), {"missing"}, False),
     "a blob changed": (lambda store: a_blob(store).write_bytes(b"other") and None, {"damaged"}, False),
+    "a blob nobody names, changed": (
+        lambda store: (root(store) / blob_key(store.put(b"alone"))).write_bytes(b"other") and None,
+        {"orphan", "damaged"}, False,
+    ),
     "a live curve left": (write("study/s/live/000000/00000001-0.json", b'{"v":1}'), {"orphan"}, True),
     "an attempt without the one before": (copy(TRIAL.format(1), AGAIN.format(1, 2), attempt=2), {"gap"}, False),
     "another point in the second attempt": (

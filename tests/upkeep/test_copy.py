@@ -181,6 +181,30 @@ def test_damage_is_told_and_not_copied(tmp_path: Path) -> None:
     assert not copy.has(blobs[0][-64:])
 
 
+def test_a_blob_that_is_torn_in_the_copy_is_sent_again(tmp_path: Path) -> None:
+    source = filled(tmp_path / "a")
+    copy, _ = copied(source, tmp_path / "b")
+    torn, rotten = sorted(entry.key for entry in source.backend.list("blobs/"))[:2]
+    (tmp_path / "b" / torn).write_bytes(b"half")
+    (tmp_path / "a" / rotten).write_bytes(b"the source's own damage")
+    told = Copier(source, copy).run()
+    assert (told.blobs, told.troubles) == (1, [])
+    assert check(copy, deep=True).clean
+    (tmp_path / "b" / rotten).write_bytes(b"both")
+    assert rotten in {trouble.key for trouble in Copier(source, copy).run().troubles}
+
+
+def test_a_copy_lies_apart_from_what_it_copies(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    source = filled(tmp_path / "a" / "b")
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    for place in ("a/b/inner", "a/b/study/s", "a", "link/b/inner"):
+        with pytest.raises(UsageError, match="inside one another"):
+            open_copy(source, str(tmp_path / place))
+    assert not (tmp_path / "a" / "dibs.json").exists()
+    open_copy(source, str(tmp_path / "a" / "bb"))
+
+
 def test_killed_at_every_step_and_begun_again(tmp_path: Path) -> None:
     """Killed at each call to the copy in turn: what is there is whole, named after what it names, and resumed."""
     source = filled(tmp_path / "a", trials=2)

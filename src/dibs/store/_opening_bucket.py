@@ -67,6 +67,7 @@ def _opened(
             "or say --create (create=True)"
         )
     _demand_empty(backend, base)
+    _demand_outside(backend.inner)
     _probe(backend, machine, base)
     if getattr(backend.inner, "keeps_versions", False):
         log.warning(
@@ -95,6 +96,22 @@ def _demand_empty(backend: Backend, base: str) -> None:
     found = [name for name in backend.names("") if name not in ("tmp", "probe", MARKER, COPY_OF)]
     if found:
         raise StoreError(f"{base} holds other objects ({found[0]!r}, ...) and no store: give a prefix of its own")
+
+
+def _demand_outside(backend: Backend) -> None:
+    """Inside another store, each would find the other's objects; who may not look above the prefix is believed."""
+    assert isinstance(backend, BucketBackend)
+    scheme, _, path = backend.url.partition("://")
+    above = path
+    while "/" in above:
+        above = above.rpartition("/")[0]
+        try:
+            there = BucketBackend(f"{scheme}://{above}", backend.options, backend.timeout_s).read(MARKER)
+            found = there is not None and decode(there.data, MARKER).get("kind") == "dibs"
+        except StoreError:
+            continue
+        if found:
+            raise StoreError(f"{backend.url} lies inside the store {scheme}://{above}: give a prefix of its own")
 
 
 def _probe(backend: Backend, machine: Machine, base: str) -> None:

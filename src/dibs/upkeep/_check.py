@@ -99,11 +99,12 @@ def _blobs(store: Store, found: Inventory, deep: bool) -> Iterator[Finding]:
         if digest not in found.blobs:
             yield Finding("missing", key, f"it names the blob {digest}")
     for digest, entry in sorted(found.blobs.items()):
-        if digest not in found.references:
+        needed = found.references.get(digest)
+        if needed is None:
             yield Finding("orphan", entry.key, f"{max(0, entry.size)} bytes")
-        elif deep:
+        if deep:  # an orphan, too: who stores these bytes again is told that they are there
             hasher = hashlib.sha256()
             for chunk in store.backend.stream(entry.key) or ():
                 hasher.update(chunk)
             if hasher.hexdigest() != digest:
-                yield Finding("damaged", entry.key, f"{found.references[digest]} needs it")
+                yield Finding("damaged", entry.key, f"{needed} needs it" if needed else "nothing refers to it yet")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 from dibs.backend import Backend, Object, Outcome
 from dibs.errors import NewerFormat, RecordError, RefusedError, StoreError, UsageError
 from dibs.record import decode
-from dibs.store import ADOPTED, COPY_OF, Settler, Store, adopt, blob_key, mark_copy
+from dibs.store import ADOPTED, COPY_OF, Settler, Store, adopt, blob_key, local_path, mark_copy
 
 from ._copy_rules import final, named_blobs, rule_of
 from ._inventory import entries_of
@@ -26,6 +27,7 @@ from ._layout import place_of
 __all__ = ["Copied", "Copier", "Trouble", "adopt_copy", "open_copy"]
 
 _AT_ONCE = 64
+_LARGE_BYTES, _LARGE_AT_ONCE = 1 << 20, 3  # each is in memory by parts of 8 MiB, and in a temporary file as a whole
 _TRIES = 5
 _OWN = ("marker", "verdict", "adopted")  # what each store says of itself
 _PASSING = ("live", "work")  # a running curve and an attempt's own folder are worth nothing without the attempt
@@ -69,6 +71,7 @@ class Copied:
 
 def open_copy(source: Store, url: str) -> Store:
     """The store at ``url``, which is or becomes a copy of ``source``. Raises RefusedError if it is anything else."""
+    _demand_apart(source, url)
     copy = Store(url, create=True)
     theirs = source.marker.get("nonce")
     if copy.marker.get("nonce") == theirs:
@@ -93,6 +96,16 @@ def adopt_copy(copy: Store) -> bool:
     return adopt(Settler(copy.backend, copy.machine), copy.head("adopted"))
 
 
+def _demand_apart(source: Store, url: str) -> None:
+    """A copy inside what it is copied from would be copied, too. (A bucket's store is nowhere made inside another.)"""
+    root = source.backend.root
+    if root is None or "://" in url and not url.startswith("file:"):
+        return
+    ours, theirs = local_path(url).resolve(), root.resolve()
+    if ours != theirs and (ours.is_relative_to(theirs) or theirs.is_relative_to(ours)):
+        raise UsageError(f"{url} and {source.url} lie inside one another: give the copy a place of its own")
+
+
 def _demand_copy(copy: Store) -> None:
     if copy.backend.version(ADOPTED) is not None:
         raise RefusedError(f"{copy.url} has been adopted: it is a store of its own now, and nothing is copied into it")
@@ -109,12 +122,19 @@ class Copier:
         self.source, self.copy, self._step = source, copy, step
         self._done: set[str] = set()
         self._blobs: set[str] = set()
+        self._sizes: dict[str, int] = {}  # of the blobs in the source, and in the copy, as listed by this pass
+        self._there: dict[str, int] = {}
+        self._turns: dict[str, threading.Lock] = {}  # a blob that many records name is sent once
+        self._large = threading.BoundedSemaphore(_LARGE_AT_ONCE)
         self._exclusive = copy.backend.traits.conditional_replace
 
     def run(self) -> Copied:
         """One pass over everything there is."""
         told = Copied()
-        keys = [entry.key for entry in entries_of(self.source) if entry.key not in self._done]
+        entries = list(entries_of(self.source))
+        self._sizes = {entry.key: entry.size for entry in entries if place_of(entry.key).kind == "blob"}
+        self._there = {entry.key: entry.size for entry in self.copy.backend.list("blobs/", details=True)}
+        keys = [entry.key for entry in entries if entry.key not in self._done]
         keys.sort(key=lambda key: (_ORDER.get(place_of(key).kind, 5), key))
         with self._alone():
             for start in range(0, len(keys), _AT_ONCE):
@@ -202,21 +222,27 @@ class Copier:
         raise StoreError(f"{key} could not be written to {self.copy.url}: no clear answer {_TRIES} times", key=key)
 
     def _blob(self, digest: str, told: Copied) -> bool:
-        """Whether the blob is in the copy (now)."""
-        if digest in self._blobs:
+        """Whether the blob is in the copy (now). One of another size there was torn, and is sent again."""
+        with self._turns.setdefault(digest, threading.Lock()):
+            if digest in self._blobs:
+                return True
+            key = blob_key(digest)
+            there, wanted = self._there.get(key), self._sizes.get(key)
+            if there is not None and wanted in (None, there):
+                told.same += 1
+            else:
+                with contextlib.nullcontext() if wanted is not None and wanted <= _LARGE_BYTES else self._large:
+                    size = self._send(digest, key)
+                if size is not None:
+                    told.blobs += 1
+                    told.bytes += size
+                elif there is not None and self._is_whole(digest, key):
+                    told.same += 1  # it is the source's that is damaged
+                else:
+                    return False
+            self._blobs.add(digest)
+            self._done.add(key)
             return True
-        key, backend = blob_key(digest), self.copy.backend
-        if backend.version(key) is None:
-            size = self._send(digest, key)
-            if size is None:
-                return False
-            told.blobs += 1
-            told.bytes += size
-        else:
-            told.same += 1
-        self._blobs.add(digest)
-        self._done.add(key)
-        return True
 
     def _send(self, digest: str, key: str) -> int | None:
         """Copy the bytes, hashed on the way and read back; None if they are missing or damaged."""
@@ -232,15 +258,19 @@ class Copier:
                 raise StoreError(f"the blob {digest} could not be written to {self.copy.url}", key=key)
         finally:
             self.copy.backend.discard(draft)
-        back = hashlib.sha256()
-        for _ in _hashed(self.copy.backend.stream(key) or iter(()), back):
-            pass
-        if back.hexdigest() != digest:
+        if not self._is_whole(digest, key):
             self.copy.backend.delete(key)
             raise StoreError(
                 f"the blob {digest} came out differently from {self.copy.url}: it was removed there", key=key
             )
         return draft.size
+
+    def _is_whole(self, digest: str, key: str) -> bool:
+        """Whether the copy's bytes have this digest."""
+        hasher = hashlib.sha256()
+        for _ in _hashed(self.copy.backend.stream(key) or iter(()), hasher):
+            pass
+        return hasher.hexdigest() == digest
 
 
 def _look(backend: Backend, key: str) -> Object | None:
