@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -165,7 +166,9 @@ def test_a_forked_process_is_told_at_once(
     server: Server, place: str, credentials: None, capfd: pytest.CaptureFixture[str]
 ) -> None:
     store = Store.on_bucket(server.endpoint, server.bucket, place)
-    child = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # forking with threads about is what is tested
+        child = os.fork()
     if child == 0:  # nothing of the test goes on in here
         try:
             store.settler.patience_s = 30.0

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from tests.parts import at_once
 
 from dibs.backend import judge
+from dibs.cli import main
 from dibs.errors import NewerFormat, StoreError, UsageError
 from dibs.store import Store, _opening
 from dibs.store._machine import Here
@@ -273,3 +275,5 @@ def test_the_readable_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, envi
 def test_a_folder_may_be_called_like_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.chdir(tmp_path)
     assert Store(name).backend.root == tmp_path / name
+    doctor = CliRunner().invoke(main, ["doctor", name, "--json"])
+    assert json.loads(doctor.stdout)["store"] == str(tmp_path / name)

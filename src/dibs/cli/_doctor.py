@@ -8,9 +8,9 @@ import click
 
 from dibs.doctor import Checkup, Joined, checkup, join, join_bucket, step_text
 from dibs.errors import UsageError
-from dibs.store import Here, local_path
+from dibs.store import Here, is_bucket, local_path
 from dibs.store._machine import default_me
-from dibs.store._opening_bucket import BUCKETS, probe_bucket, raw_bucket
+from dibs.store._opening_bucket import probe_bucket, raw_bucket
 from dibs.view import duration
 
 from ._options import SPAN, as_json, command, me_option, verbose
@@ -60,7 +60,7 @@ def verb(
         raise UsageError("--join needs a name, the same on all machines")
     if not store:
         raise UsageError("no folder: say dibs doctor FOLDER, or set DIBS_STORE or store in a dibs.toml")
-    if store.partition("://")[0] in BUCKETS:
+    if is_bucket(store):
         return _bucket(store, name, machines or 2, names, patience, me or default_me(os.environ), as_json)
     root, machine = local_path(store), Here()
     seen = checkup(root, machine)

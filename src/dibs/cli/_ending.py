@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any
 
+from dibs.store import is_bucket
 from dibs.view import Running, Source, StudyStatus, duration, study_status
 
 from ._best import say_winner
@@ -47,7 +48,8 @@ def say_end(study: Study, summary: RunSummary, words: list[str]) -> None:
     out()
     out(f"result   dibs best {place}")
     out(f"resume   {safe(again)}")
-    out("join     the same command on any machine that mounts the store's folder")
+    reaches = "reaches the bucket" if is_bucket(status.store) else "mounts the store's folder"
+    out(f"join     the same command on any machine that {reaches}")
     if status.counts["failed"]:
         out(f"failed   dibs trials {place} --state failed; to try them again: dibs retry {place}")
     ending = _ending(summary, status, again, place)

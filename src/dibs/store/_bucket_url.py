@@ -13,9 +13,8 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 from dibs.backend import check_endpoint
 from dibs.errors import UsageError
 
-__all__ = ["BUCKETS", "bucket_url", "read_url"]
+__all__ = ["bucket_url", "read_url"]
 
-BUCKETS = ("s3", "gs", "az")
 _OPTIONS = ("endpoint", "region", "virtual_hosted_style_request", "account_name", "skip_signature", "use_emulator")
 _SECRETS = ("access_key_id", "secret_access_key", "session_token", "account_key", "sas_key", "token", "password")
 _BUCKET = re.compile(r"[A-Za-z0-9$][A-Za-z0-9._$-]*")

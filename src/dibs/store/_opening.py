@@ -23,7 +23,7 @@ from ._machine import Machine
 from ._settle import Settler
 from ._verdicts import METHODS, Weighed, read_verdicts, weigh
 
-__all__ = ["in_job_array", "local_path", "look", "open_folder"]
+__all__ = ["BUCKETS", "in_job_array", "is_bucket", "local_path", "look", "open_folder"]
 
 log = logging.getLogger("dibs")
 _ARRAY_VARIABLES = (
@@ -34,7 +34,7 @@ _ARRAY_VARIABLES = (
     "LSB_JOBINDEX",
     "JOB_COMPLETION_INDEX",
 )
-_BUCKETS = ("s3", "gs", "az", "http", "https")
+BUCKETS = ("s3", "gs", "az")
 _warned: set[str] = set()
 
 
@@ -45,6 +45,12 @@ def in_job_array(environ: Mapping[str, str]) -> bool:
     )
 
 
+def is_bucket(url: object) -> bool:
+    """Whether a store's URL is a bucket's; a folder may be called ``s3``."""
+    scheme, colon, _ = url.partition("://") if isinstance(url, str) else ("", "", "")
+    return bool(colon) and scheme in BUCKETS
+
+
 def local_path(url: str | os.PathLike[str]) -> Path:
     """The absolute folder a store's URL means. Raises UsageError for what is not a folder's URL."""
     text = os.fspath(url) if isinstance(url, str | os.PathLike) else None
@@ -52,14 +58,12 @@ def local_path(url: str | os.PathLike[str]) -> Path:
         raise UsageError(f"a store is a folder or file:// URL, not {url!r}")
     if "://" in text:
         parts = urlsplit(text)
-        if parts.scheme in _BUCKETS:
+        if parts.scheme in (*BUCKETS, "http", "https"):
             raise UsageError(f"{text} is no folder; a bucket is s3://BUCKET/PREFIX?endpoint=URL, gs:// or az://")
         if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
             raise UsageError(f"{text}: a store is a folder, a file:/// URL, or a bucket: s3://, gs://, az://")
         text = unquote(parts.path)
-    elif (
-        ":/" in text and text.partition(":/")[0] in _BUCKETS
-    ):  # what a Path makes of a URL, and what is easily mistyped
+    elif ":/" in text and text.partition(":/")[0] in BUCKETS:  # what a Path makes of a URL, and what is easily mistyped
         raise UsageError(
             f"{text} is no folder: a bucket's URL is a text with two slashes, {text.replace(':/', '://', 1)}"
         )

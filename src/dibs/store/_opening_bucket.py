@@ -17,13 +17,13 @@ from dibs.backend import Backend, BucketBackend, Outcome, RetryingBackend
 from dibs.errors import RecordError, StoreError
 from dibs.record import FORMAT, decode
 
-from ._bucket_url import BUCKETS, bucket_url, read_url
+from ._bucket_url import bucket_url, read_url
 from ._keys import COPY_OF, MARKER
 from ._machine import Machine
 from ._opening import in_job_array
 from ._settle import Settler
 
-__all__ = ["BUCKETS", "bucket_url", "open_bucket", "probe_bucket", "raw_bucket"]
+__all__ = ["bucket_url", "open_bucket", "probe_bucket", "raw_bucket"]
 
 log = logging.getLogger("dibs")
 _OPENING_S = 10.0  # so long an outage is waited out before a store is open; then 30 s
@@ -35,9 +35,9 @@ def open_bucket(
 ) -> tuple[Backend, dict[str, Any]]:
     """The backend behind a bucket's URL and the marker's body. Raises UsageError and StoreError with the remedy."""
     base, options = read_url(url)
-    backend = RetryingBackend(BucketBackend(base, options), machine.clock, machine.entropy, _OPENING_S)
-    marker = _opened(backend, machine, base, create=create, environ=environ)
-    return RetryingBackend(backend.inner, machine.clock, machine.entropy), marker
+    inner = BucketBackend(base, options)
+    marker = _opened(inner, machine, create=create, environ=environ)
+    return RetryingBackend(inner, machine.clock, machine.entropy), marker
 
 
 def raw_bucket(url: str, machine: Machine) -> Backend:
@@ -47,15 +47,18 @@ def raw_bucket(url: str, machine: Machine) -> Backend:
 
 def probe_bucket(url: str, machine: Machine) -> None:
     """What every creation of a store tries; StoreError if the server does not keep conditions, or refuses."""
-    backend, base = raw_bucket(url, machine), read_url(url)[0]
+    inner = BucketBackend(*read_url(url))
+    backend, base = RetryingBackend(inner, machine.clock, machine.entropy, _OPENING_S), inner.url
     if _read_marker(backend, base) is None:
         _demand_empty(backend, base)
+        _demand_outside(inner)
     _probe(backend, machine, base)
 
 
 def _opened(
-    backend: RetryingBackend, machine: Machine, base: str, *, create: bool | None, environ: Mapping[str, str]
+    inner: BucketBackend, machine: Machine, *, create: bool | None, environ: Mapping[str, str]
 ) -> dict[str, Any]:
+    backend, base = RetryingBackend(inner, machine.clock, machine.entropy, _OPENING_S), inner.url
     marker = _read_marker(backend, base)
     if marker is not None:
         return marker
@@ -67,9 +70,9 @@ def _opened(
             "or say --create (create=True)"
         )
     _demand_empty(backend, base)
-    _demand_outside(backend.inner)
+    _demand_outside(inner)
     _probe(backend, machine, base)
-    if getattr(backend.inner, "keeps_versions", False):
+    if inner.keeps_versions:
         log.warning(
             "%s keeps every version of an object, and each heartbeat makes one: suspend versioning, or let a lifecycle rule "
             "expire noncurrent versions after a day",
@@ -98,9 +101,8 @@ def _demand_empty(backend: Backend, base: str) -> None:
         raise StoreError(f"{base} holds other objects ({found[0]!r}, ...) and no store: give a prefix of its own")
 
 
-def _demand_outside(backend: Backend) -> None:
+def _demand_outside(backend: BucketBackend) -> None:
     """Inside another store, each would find the other's objects; who may not look above the prefix is believed."""
-    assert isinstance(backend, BucketBackend)
     scheme, _, path = backend.url.partition("://")
     above = path
     while "/" in above:

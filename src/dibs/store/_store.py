@@ -24,13 +24,12 @@ from ._copies import Bar, source_of
 from ._keys import StudyKeys, name_key
 from ._machine import Here, Machine, default_me
 from ._names import unescape
-from ._opening import local_path, open_folder
+from ._opening import is_bucket, local_path, open_folder
 from ._settle import Held, Settler
 
 __all__ = ["Name", "Store"]
 
 log = logging.getLogger("dibs")
-_BUCKETS = ("s3", "gs", "az")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ class Store:
         self, url: str | os.PathLike[str], create: bool | None = None, unchecked: bool = False, fsync: str = "result"
     ) -> None:
         machine = Here()
-        if isinstance(url, str) and "://" in url and url.partition("://")[0] in _BUCKETS:
+        if isinstance(url, str) and is_bucket(url):
             from ._opening_bucket import open_bucket
 
             backend, self.marker = open_bucket(url, machine, create=create)

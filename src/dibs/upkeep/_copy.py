@@ -18,7 +18,7 @@ from typing import Any
 from dibs.backend import Backend, Object, Outcome
 from dibs.errors import NewerFormat, RecordError, RefusedError, StoreError, UsageError
 from dibs.record import decode
-from dibs.store import ADOPTED, COPY_OF, Settler, Store, adopt, blob_key, local_path, mark_copy
+from dibs.store import ADOPTED, COPY_OF, Settler, Store, adopt, blob_key, is_bucket, local_path, mark_copy
 
 from ._copy_rules import final, named_blobs, rule_of
 from ._inventory import entries_of
@@ -99,7 +99,7 @@ def adopt_copy(copy: Store) -> bool:
 def _demand_apart(source: Store, url: str) -> None:
     """A copy inside what it is copied from would be copied, too. (A bucket's store is nowhere made inside another.)"""
     root = source.backend.root
-    if root is None or "://" in url and not url.startswith("file:"):
+    if root is None or is_bucket(url):
         return
     ours, theirs = local_path(url).resolve(), root.resolve()
     if ours != theirs and (ours.is_relative_to(theirs) or theirs.is_relative_to(ours)):
