@@ -96,7 +96,8 @@ def _rolls(found: Inventory) -> Iterator[Finding]:
 
 def _blobs(store: Store, found: Inventory, deep: bool) -> Iterator[Finding]:
     for digest, key in sorted(found.named.items()):
-        if digest not in found.blobs:
+        # the blobs were listed before the records were read: a worker may have brought both since
+        if digest not in found.blobs and not store.has(digest):
             yield Finding("missing", key, f"it names the blob {digest}")
     for digest, entry in sorted(found.blobs.items()):
         needed = found.references.get(digest)
