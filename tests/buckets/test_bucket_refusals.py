@@ -16,6 +16,7 @@ from tests.buckets.servers import Server, free_port
 from dibs import Store, StoreError, UsageError
 from dibs.backend import BucketBackend, MemoryBackend, Outcome
 from dibs.backend._bucket_client import profile
+from dibs.backend._bucket_errors import store_error
 from dibs.store import _opening_bucket
 
 
@@ -68,6 +69,7 @@ def canned(status: int, code: str = "", **headers: str) -> type[Canned]:
     ("status", "code", "sentence"),
     [
         (404, "NoSuchBucket", "there is no such bucket"),
+        (400, "InvalidResourceName", "there is no such bucket"),
         (403, "AccessDenied", "may not do that"),
         (403, "RequestTimeTooSkewed", "clock is off"),
         (403, "SignatureDoesNotMatch", "secret key does not fit"),
@@ -105,6 +107,24 @@ def test_an_endpoint_that_is_not_s3(tmp_path: Path, place: str) -> None:
 def test_an_endpoint_where_nothing_is(place: str) -> None:
     with pytest.raises(StoreError, match="does not answer: check the endpoint"):
         Store.on_bucket(f"http://127.0.0.1:{free_port()}", "studies", place)
+
+
+def test_an_endpoint_without_encryption_and_one_that_nobody_vouches_for(place: str) -> None:
+    with serving(canned(200)) as endpoint, pytest.raises(StoreError, match="without encryption"):
+        Store.on_bucket(endpoint.replace("http:", "https:"), "studies", place)
+    error = OSError("HTTP error: error sending request\n\nDebug source: InvalidCertificate(UnknownIssuer)")
+    told = store_error(error, "read", "s3://b", "k", writing=False)
+    assert told is not None
+    assert "does not trust the server's certificate" in str(told)
+    assert store_error(error, "write", "s3://b", "k", writing=True) is None
+
+
+def test_what_the_client_refuses_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "bad name\n")
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", "c2VjcmV0")
+    with pytest.raises(UsageError) as told:
+        Store("az://studies/p")
+    assert "\n" not in str(told.value)
 
 
 def test_plain_http_only_where_a_url_says_so(monkeypatch: pytest.MonkeyPatch, place: str) -> None:

@@ -67,7 +67,8 @@ def connect(url: str, options: Mapping[str, str], timeout_s: float, environ: Map
             retry_config={"max_retries": 0, "retry_timeout": timedelta(seconds=timeout_s)},
         )
     except Exception as error:
-        raise UsageError(f"{url} cannot be opened: {str(error).split('Debug source')[0].strip()[:300]}") from None
+        text = re.sub(r"\s+", " ", str(error).split("Debug source")[0]).strip()[:300]
+        raise UsageError(f"{url} cannot be opened: {text}") from None
 
 
 def check_endpoint(text: str) -> str:

@@ -16,7 +16,7 @@ __all__ = ["Said", "said", "store_error"]
 _HOW_TO = "see the least permissions in the how-to on buckets"
 #: the server's code or the status -> what is wrong and what to do
 _MEANS = {
-    "there is no such bucket: create it, or check the name": ("NoSuchBucket", "ContainerNotFound", "InvalidBucketName"),
+    "there is no such bucket: create it, or check the name": ("NoSuchBucket", "ContainerNotFound", "InvalidBucketName", "InvalidResourceName"),
     "the server refuses it because this machine's clock is off: set the clock": ("RequestTimeTooSkewed", "RequestExpired"),
     "the secret key does not fit the access key: check the credentials": ("SignatureDoesNotMatch", "AuthenticationFailed"),
     "the server does not know these credentials, or they have expired": ("InvalidAccessKeyId", "InvalidToken", "ExpiredToken"),
@@ -38,6 +38,13 @@ _CLIENT = [  # no server was asked, or it could not be understood
     (r"redirect without LOCATION|incorrectly configured region", "the bucket is in another region: set AWS_REGION"),
     (r"invalid list response", "what answers there does not speak S3: check the endpoint"),
 ]  # fmt: skip
+
+
+_UNREACHED = [  # it may pass, as where a network asks for a login first
+    (r"InvalidCertificate", "this machine does not trust the server's certificate: check the endpoint and the clock"),
+    (r"InvalidMessage|InvalidContentType", "the server answers without encryption: check the port, or say http://"),
+    (r"", "the server does not answer: check the endpoint and the network"),
+]
 
 
 class Said(NamedTuple):
@@ -72,9 +79,8 @@ def store_error(error: BaseException, verb: str, url: str, key: str, *, writing:
     if writing:
         return None
     if told.status == 0 and "error sending request" in told.text:
-        return StoreError(
-            f"{where}: the server does not answer: check the endpoint and the network", key=key, passing=True
-        )
+        words = next(words for pattern, words in _UNREACHED if re.search(pattern, str(error)))
+        return StoreError(f"{where}: {words}", key=key, passing=True)
     return StoreError(f"{where}: {told.text[:300]}", key=key, passing=True)
 
 
