@@ -35,7 +35,9 @@ __all__ = ["verb"]
     "--workers", type=click.IntRange(min=1), default=1, show_default=True, metavar="W", help="Processes here."
 )
 @click.option("--goal", type=click.Choice(["min", "max"]), help="What is better.  [default: the file's goal]")
-@click.option("--sampler", metavar="NAME", help="auto, gp, tpe, sobol, random or grid.  [default: the file's, else auto]")
+@click.option(
+    "--sampler", metavar="NAME", help="auto, gp, tpe, sobol, random or grid.  [default: the file's, else auto]"
+)
 @click.option("--pruner", metavar="NAME[,NAME]",
               help="median, percentile, asha, hyperband, patience, diverged.  [default: the file's, else none]")  # fmt: skip
 @click.option("--max-step", type=click.IntRange(min=0), metavar="STEP", help="The last step that a full trial reports.")
