@@ -38,12 +38,12 @@ FINITE = Space(a=Int(1, 6), b=Choice("x", "y", "z"), c=Float(0, 1, step=0.25))
 NUMBERS = Space({f"x{i}": Float(-5, 10) for i in range(6)})
 
 CASES = [
-    *((name, "mixed", MIXED) for name in ("auto", "gp", "tpe")),
-    *((name, "conditional", CONDITIONAL) for name in ("auto", "gp", "tpe")),
+    *((name, "mixed", MIXED) for name in ("auto", "tpe")),
+    *((name, "conditional", CONDITIONAL) for name in ("auto", "gp")),
     *((name, "finite", FINITE) for name in ("gp", "tpe")),
     *((name, "numbers", NUMBERS) for name in ("gp", "tpe")),
 ]
-TRIALS, WORKERS = 60, 5
+TRIALS, WORKERS = 36, 5
 
 
 def score(space: Space, point: Any) -> float:

@@ -22,12 +22,14 @@ from ._stream import Array, Stream
 __all__ = ["GP", "propose_by_improvement"]
 
 _BEST, _REST = 60, 60
-_LOST = 32
+_LOST, _RUNNING = 32, 64
 _LADDER = 1.25
 _FIRST_RUNG = 10
 _UNIFORM, _NEAR, _ROUND = 192, 192, 96
 _TOPS = (6, 5, 4, 3)
 _BELIEF = 10.0
+_CLOSE = 0.01  # of the range: nobody is sent where somebody is already at work,
+_TAKEN = 1e6  # unless there is nothing else
 
 
 @register
@@ -49,7 +51,8 @@ def propose_by_improvement(cube: Cube, past: Past, stream: Stream, fresh: Fresh)
     features = Features(cube)
     fit = _fit(cube, past, features)
     chosen = _bounded(past.y)
-    others = np.concatenate([past.lost[-_LOST:], past.running[-64:]])
+    flying = past.running[-_RUNNING:]
+    others = np.concatenate([past.lost[-_LOST:], flying])
     rows = rows_at(cube, past, np.concatenate([past.scored[chosen], others]))
     known, others = rows[: len(chosen)], rows[len(chosen) :]
     posterior = Posterior(features, fit, known, standardised(scaled(past.y)[chosen]), others)
@@ -57,9 +60,12 @@ def propose_by_improvement(cube: Cube, past: Past, stream: Stream, fresh: Fresh)
     best = float(means.min())
     trust = _BELIEF / len(past.y)
 
+    running = features.of(others[len(others) - len(flying) :])
+
     def gain(candidates: Array) -> Array:
         mean, deviation = posterior.of(candidates)
         value = np.log(deviation) + log_improvement((best - mean) / deviation)
+        value -= _TAKEN * _taken(features.of(candidates), running)
         return np.round(value + trust * _log_belief(cube, candidates), 9)
 
     candidates = fresh.all()
@@ -67,10 +73,10 @@ def propose_by_improvement(cube: Cube, past: Past, stream: Stream, fresh: Fresh)
         return candidates[np.argmax(gain(candidates))] if len(candidates) else None
     ranked = np.round(means, 9)
     near = np.argsort(ranked[: len(known)], kind="stable")[:8]
-    running = len(known) + np.argsort(ranked[len(known) :], kind="stable")[:4]
+    hoped = len(known) + np.argsort(ranked[len(known) :], kind="stable")[:4]
     uniform = stream.uniform(_UNIFORM, cube.dims)
     uniform[::2] = believed(cube, uniform[::2])
-    moved = _moved(cube, rows[np.resize(np.concatenate([near, running]), _NEAR)], stream, 0.0)
+    moved = _moved(cube, rows[np.resize(np.concatenate([near, hoped]), _NEAR)], stream, 0.0)
     candidates = fresh.of(cube.closed(np.concatenate([uniform, moved])))
     gains = gain(candidates) if len(candidates) else np.empty(0)
     for turn, top in enumerate(_TOPS):
@@ -84,6 +90,14 @@ def propose_by_improvement(cube: Cube, past: Past, stream: Stream, fresh: Fresh)
             gains = np.concatenate([gains, gain(closer)])
     found: Array = candidates[np.argmax(gains)]
     return found
+
+
+def _taken(rows: Array, running: Array) -> Any:
+    """Which rows no coordinate sets apart from a running one."""
+    if not len(running):
+        return np.zeros(len(rows), bool)
+    close: Any = np.abs(rows[:, None] - running) < _CLOSE
+    return close.all(axis=2).any(axis=1)
 
 
 def _fit(cube: Cube, past: Past, features: Features) -> Array:

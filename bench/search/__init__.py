@@ -1,0 +1,1 @@
+"""How good the samplers' points are: simulated studies with many workers, against Optuna and chance."""

@@ -1,0 +1,139 @@
+"""What is searched. Spaces are plain data, because the peer's process knows no dibs; every minimum is known.
+
+Named before any run: HARD is what the aim is about, EASY comes along so that nobody tunes for one kind. All are shifted
+by the seed. ``noisy``: the score has normal noise of that deviation, regret is taken on the true value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+#: name -> ("float", low, high, log), ("int", low, high, log) or ("choice", values)
+Spec = dict[str, tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Function:
+    """One function of a point (a dict), its space and its minimum."""
+
+    name: str
+    space: Spec
+    value: Callable[[dict[str, Any]], float]
+    least: float
+    noisy: float = 0.0
+
+
+def _vector(point: dict[str, Any], shift: Any) -> Any:
+    return np.array([point[f"x{i}"] for i in range(len(shift))]) - shift
+
+
+def _box(dims: int, low: float, high: float) -> Spec:
+    return {f"x{i}": ("float", low, high, False) for i in range(dims)}
+
+
+def ackley10(rng: Any) -> Function:
+    shift = rng.uniform(-20, 20, 10)
+
+    def value(point: dict[str, Any]) -> float:
+        x = _vector(point, shift)
+        a, b = math.sqrt(float((x * x).mean())), float(np.cos(2 * math.pi * x).mean())
+        return 20 + math.e - 20 * math.exp(-0.2 * a) - math.exp(b)
+
+    return Function("ackley10", _box(10, -32.768, 32.768), value, 0.0)
+
+
+def rastrigin5(rng: Any) -> Function:
+    shift = rng.uniform(-3, 3, 5)
+
+    def value(point: dict[str, Any]) -> float:
+        x = _vector(point, shift)
+        return float((x * x - 10 * np.cos(2 * math.pi * x) + 10).sum())
+
+    return Function("rastrigin5", _box(5, -5.12, 5.12), value, 0.0)
+
+
+def rosenbrock5(rng: Any) -> Function:
+    shift = rng.uniform(-0.8, 0.8, 5)
+
+    def value(point: dict[str, Any]) -> float:
+        x = _vector(point, shift)
+        return float((100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum())
+
+    return Function("rosenbrock5", _box(5, -2.048, 2.048), value, 0.0)
+
+
+_A = np.array(
+    [[10, 3, 17, 3.5, 1.7, 8], [0.05, 10, 17, 0.1, 8, 14], [3, 3.5, 1.7, 10, 17, 8], [17, 8, 0.05, 10, 0.1, 14]]
+)
+_P = np.array([
+    [0.1312, 0.1696, 0.5569, 0.0124, 0.8283, 0.5886], [0.2329, 0.4135, 0.8307, 0.3736, 0.1004, 0.9991],
+    [0.2348, 0.1451, 0.3522, 0.2883, 0.3047, 0.6650], [0.4047, 0.8828, 0.8732, 0.5743, 0.1091, 0.0381],
+])  # fmt: skip
+_C = np.array([1.0, 1.2, 3.0, 3.2])
+
+
+def _hartmann(shift: Any) -> Callable[[dict[str, Any]], float]:
+    def value(point: dict[str, Any]) -> float:
+        x = _vector(point, shift)
+        return -float(_C @ np.exp(-(_A * (x - _P) ** 2).sum(axis=1)))
+
+    return value
+
+
+def hartmann6(rng: Any) -> Function:
+    return Function("hartmann6", _box(6, 0, 1), _hartmann(rng.uniform(-0.003, 0.1, 6)), -3.32237)
+
+
+def hart6noisy(rng: Any) -> Function:
+    return Function("hart6noisy", _box(6, 0, 1), _hartmann(rng.uniform(-0.003, 0.1, 6)), -3.32237, noisy=0.25)
+
+
+def branin2(rng: Any) -> Function:
+    shift = rng.uniform(-1, 1, 2)
+
+    def value(point: dict[str, Any]) -> float:
+        x, y = _vector(point, shift)
+        bowl = (y - 5.1 / (4 * math.pi**2) * x * x + 5 / math.pi * x - 6) ** 2
+        return bowl + 10 * (1 - 1 / (8 * math.pi)) * math.cos(x) + 10
+
+    return Function("branin2", {"x0": ("float", -5, 10, False), "x1": ("float", 0, 15, False)}, value, 0.397887)
+
+
+def mixed8(rng: Any) -> Function:
+    """Two log floats, two floats, two ints, two choices; the choices bend the valley, so they are no mere offsets."""
+    at, good = rng.uniform(0.2, 0.8, 6), rng.integers(0, 4, 2)
+    space: Spec = {
+        "a": ("float", 1e-5, 1e-1, True), "b": ("float", 1e-3, 1e3, True), "c": ("float", -1, 1, False),
+        "d": ("float", 0, 10, False), "e": ("int", 1, 12, False), "f": ("int", 1, 1024, True),
+        "g": ("choice", ["r", "s", "t", "u"]), "h": ("choice", ["v", "w", "x", "y"]),
+    }  # fmt: skip
+
+    def value(point: dict[str, Any]) -> float:
+        u = [
+            (math.log10(point["a"]) + 5) / 4, (math.log10(point["b"]) + 3) / 6, (point["c"] + 1) / 2, point["d"] / 10,
+            (point["e"] - 0.5) / 12, math.log2(point["f"]) / 10,
+        ]  # fmt: skip
+        g, h = "rstu".index(point["g"]), "vwxy".index(point["h"])
+        off = 0.12 * ((g - good[0]) % 4)
+        total = sum(abs(x - t - off) ** 1.5 for x, t in zip(u[:4], at[:4], strict=True))
+        total += (
+            0.7 * abs(u[4] - round(at[4] * 12 - 0.5 + 1e-9) / 12 - 0.5 / 12)
+            + 0.7 * (u[5] - round(at[5] * 10) / 10) ** 2
+        )
+        return total + 0.15 * ((g != good[0]) + (h != good[1]) * (1 + u[2]))
+
+    return Function("mixed8", space, value, 0.0)
+
+
+HARD = {f.__name__: f for f in (ackley10, rastrigin5, rosenbrock5, hart6noisy)}
+EASY = {f.__name__: f for f in (branin2, hartmann6, mixed8)}
+
+
+def make(name: str, seed: int) -> Function:
+    """The function as that seed shifts it."""
+    return (HARD | EASY)[name](np.random.default_rng([seed, 77]))
