@@ -128,7 +128,7 @@ def memory(root: str) -> None:
     view.refresh()
     gc.collect()
     held = resident()
-    history = history_of(view)
+    history = history_of(view, 3600.0)
     answer(bare=bare, held=held, history=resident(), trials=len(history))
 
 
