@@ -32,7 +32,7 @@ class Learner(Random):
         return super().ask(space, n)
 
 
-def worker(bucket: MemoryBackend, pid: int, sampler: Any = None) -> tuple[Study, CountingBackend]:
+def worker(bucket: MemoryBackend, pid: int, sampler: Any = "sobol") -> tuple[Study, CountingBackend]:
     backend = CountingBackend(bucket)
     return Study(store_over(backend, FakeMachine(pid)), "s", SPACE, goal="min", seed=0, sampler=sampler), backend
 
