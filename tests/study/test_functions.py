@@ -352,15 +352,26 @@ def test_a_taken_point_is_the_one_to_report(store: Store) -> None:
 
 
 FORKED = """
-import os, sys
+import os, signal, sys
+from threading import Event, Thread
 from dibs.errors import NotOwner
 from dibs.store import Store
 from dibs.study import report, take
+from dibs.study._functions import _taken
 store = Store(sys.argv[1])
 for n in range(2):
     assert take(store, {"x": 1}, study="spam", trial=n, goal="min")
+mine, held, over = next(a for a in _taken.values() if a.n == 0), Event(), Event()
+def beat():  # what a thread of the parent's may be at when it forks
+    with mine.lock:
+        held.set()
+        over.wait()
+beating = Thread(target=beat)
+beating.start()
+held.wait()
 pid = os.fork()
 if pid == 0:
+    signal.alarm(60)
     for state in ("running", "done"):
         try:
             report(store, {"x": 1}, [9.0], study="spam", trial=0, state=state)
@@ -371,6 +382,8 @@ if pid == 0:
     report(store, {"x": 1}, [2.0], study="spam", trial=2, state="done")
     os._exit(0)
 assert os.waitpid(pid, 0)[1] == 0
+over.set()
+beating.join()
 report(store, {"x": 1}, [1.0], study="spam", trial=0, state="done")
 """
 

@@ -133,6 +133,8 @@ def report(
             f"trial {trial} was taken with goal={theirs!r}, not {goal!r}", field="goal", theirs=theirs, ours=goal
         )
     pairs, wrong = _pairs(curve, closing=state != "running")
+    if not mine.ours:  # before the lock, which a thread of the parent's may hold for ever
+        raise NotOwner(f"trial {trial} was taken before this process was forked: only its owner may write it")
     with mine.lock:
         mine.curve.clear()
         for step, value in pairs:
