@@ -119,7 +119,7 @@ def test_show_has_the_traceback_and_the_curve(dibs: Call, tmp_path: Path) -> Non
 def test_status_of_a_study_and_of_a_store(studied: Call) -> None:
     text = studied("status", "--store", "s", "--study", "spam").stdout
     assert "  trials    4: 4 done" in text
-    assert "  goal      min, sampler sobol, seed 1" in text
+    assert "  goal      min, sampler auto, seed 1" in text
     assert "x = Float(0.0, 1.0)" in text
     assert "1 machine, 1 process" in text
     whole = json.loads(studied("status", "--store", "s", "--json").stdout)

@@ -61,7 +61,7 @@ def test_json_is_one_object_with_the_status(dibs: Call, search: Path) -> None:
     [
         (("--goal", "max"), "created with goal = 'min', and you say 'max'"),
         (("--seed", "9"), "created with seed = 1, and you say 9"),
-        (("--sampler", "random"), "created with sampler = 'sobol', and you say 'random'"),
+        (("--sampler", "random"), "created with sampler = 'auto', and you say 'random'"),
         (("--pruner", "diverged,median"), "created without pruner, and you say 'diverged,median'"),
         (("--max-step", "9"), "created without max_step, and you say 9"),
         (("--stale", "5m"), "created with stale_s = 3600.0, and you say 300.0"),
@@ -90,7 +90,7 @@ def test_a_pruner_of_the_file_and_its_verdict_in_every_verb(dibs: Call, search: 
     search.write_text(STEPS)
     told = json.loads(dibs("run", str(search), *PLACE, "--trials", "2", "--json", "--quiet").stdout)
     assert told["counts"]["pruned"] == 1
-    assert "sampler sobol, pruner threshold, seed" in dibs("status", *PLACE).stdout
+    assert "sampler auto, pruner threshold, seed" in dibs("status", *PLACE).stdout
     status = json.loads(dibs("status", *PLACE, "--json").stdout)
     assert status["pruner"] == {"name": "threshold", "version": 1, "args": {"lower": None, "upper": 5.0, "warmup": 0}}
     assert status["max_step"] == 3

@@ -27,13 +27,13 @@ HERE = Path(__file__).parent
 SPACE = Space(x=Float(0.0, 1.0), y=Float(0.0, 1.0))
 
 def study(**kwargs):
-    return dibs.Study(HERE / "store", "s", SPACE, goal="min", **{"seed": 7, **kwargs})
+    return dibs.Study(HERE / "store", "s", SPACE, goal="min", **{"seed": 7, "sampler": "sobol", **kwargs})
 """
 
 
 def open_study(folder: Path, **kwargs: Any) -> Study:
     """The study that the programs in this folder work on."""
-    return Study(folder / "store", "s", SPACE, goal="min", **{"seed": 7, **kwargs})
+    return Study(folder / "store", "s", SPACE, goal="min", **{"seed": 7, "sampler": "sobol", **kwargs})
 
 
 def program(folder: Path, body: str, name: str = "program.py", *, head: str = _HEAD) -> Path:

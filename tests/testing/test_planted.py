@@ -27,9 +27,10 @@ def test_every_invariant_has_a_fault_that_it_finds() -> None:
 
 def test_a_run_that_fails_explains_itself() -> None:
     planted = PLANTED[0]
-    run = simulate(0, planted=planted(), **planted.fixed)
+    runs = ((seed, simulate(seed, planted=planted(), **planted.fixed)) for seed in range(planted.seeds))
+    seed, run = next((seed, run) for seed, run in runs if run.broken)
     story = run.explain()
     assert run.broken[0] in story
-    assert "replay(0, kind='link')" in story
+    assert f"replay({seed}, kind='link')" in story
     assert "CLAIMED" in story
-    assert simulate(0, planted=planted(), **planted.fixed).digest == run.digest
+    assert simulate(seed, planted=planted(), **planted.fixed).digest == run.digest

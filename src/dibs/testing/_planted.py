@@ -177,14 +177,17 @@ def report_to_the_highest(self: Attempt, state: str, **fields: Any) -> None:
     _close(self, state, **fields)
 
 
-def unwritten_blob(self: Attempt, traceback: str | None) -> str | None:
+def unwritten_blob(self: Attempt, traceback: str | None, verdict: Any) -> str | None:
     """Name the blob now, store it some time."""
     return hashlib.sha256(repr(sorted(self.curve.items())).encode()).hexdigest() if len(self.curve) > 1 else None
 
 
-def loose_types(value: Any) -> Any:
+def loose_types(values: Mapping[str, Any]) -> dict[str, Any]:
     """1.0 is 1, is it not?"""
-    return int(value) if type(value) is float and value.is_integer() else to_json(value)
+    return {
+        name: int(value) if type(value) is float and value.is_integer() else to_json(value)
+        for name, value in values.items()
+    }
 
 
 # ---- trials
@@ -297,6 +300,6 @@ PLANTED: tuple[Planted, ...] = (
     Planted("nobody rescues", "alone", [(Claimer, "_rescue", wait_for_ever)], {"chaos_s": 20.0}),
     Planted("a reader leaves something behind", "readers", [(View, "refresh", helpful_reader)], {"readers": 2}),
     Planted("asking again at k + 1", "same", everywhere(next_attempt, ask_again), {"steerers": 2}),
-    Planted("1.0 comes back as 1", "typed", [(_attempt, "to_json", loose_types)]),
+    Planted("1.0 comes back as 1", "typed", [(_attempt, "all_to_json", loose_types)]),
     Planted("what does not read is left out", "told", [(View, "__init__", silent_reader)], {"kind": "mkdir"}, 300),
 )  # fmt: skip
