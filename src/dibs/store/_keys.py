@@ -17,6 +17,7 @@ __all__ = [
     "MARKER",
     "VERDICTS",
     "HostKeys",
+    "JournalKeys",
     "StudyKeys",
     "blob_key",
     "name_key",
@@ -150,3 +151,22 @@ class StudyKeys:
         """(n, attempt) of a trial's key (or of a release note's), None for anything else."""
         match = _TRIAL.match(key, key.rfind("/") + 1)
         return (int(match[1]), int(match[2])) if match else None
+
+
+class JournalKeys:
+    """The keys of one journal: entries under consecutive numbers from 0 on, and rolls of 1,024 entries each."""
+
+    __slots__ = ("base", "name")
+    PER_ROLL = 1024  # also the entries in a folder
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.base = f"optuna/{escape(name)}/"
+
+    def entry(self, number: int) -> str:
+        """One entry: claimed, and never rewritten."""
+        return f"{self.base}entry/{number // self.PER_ROLL:06d}/{number:08d}.json"
+
+    def roll(self, block: int) -> str:
+        """The entries of one folder in one piece."""
+        return f"{self.base}roll/{block:06d}.json"

@@ -7,7 +7,7 @@ a try that lands late is the same write; giving up removes the draft before anyt
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from threading import RLock
 from typing import Any
@@ -20,6 +20,7 @@ from ._machine import Machine
 
 __all__ = ["Held", "Pauses", "Settler"]
 
+Lost = Callable[[str, bytes], None]
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 2.0
 
 
@@ -60,6 +61,26 @@ class Settler:
         held = Held(key, nonce, {**body, "nonce": nonce}, b"", self.machine.pid())
         return held if self._create(held, held.body, durable) else None
 
+    def claim_first(self, keys: Iterator[str], body: dict[str, Any], lost: Lost, *, durable: bool = False) -> Held:
+        """Claim the first of the names, in their order, that nobody has; at most one caller gets each of them.
+
+        ``keys`` never ends. ``lost`` is told every name that is somebody else's, with its bytes, before the next one is
+        tried. All of them are tried with one draft: it is taken on only after a name was certainly another's, under
+        which no try of ours can land any more. Raises what ``claim`` raises.
+        """
+        if self.bar is not None:
+            self.bar()
+        nonce = self.machine.entropy(16).hex()
+        held = Held(next(keys), nonce, {**body, "nonce": nonce}, b"", self.machine.pid())
+
+        def on(data: bytes) -> bool:
+            lost(held.key, data)
+            held.key = next(keys)
+            return True
+
+        self._create(held, held.body, durable, on)
+        return held
+
     def rewrite(self, held: Held, body: dict[str, Any], *, durable: bool = False) -> None:
         """Replace an owned record as a whole; unknown fields that are there stay.
 
@@ -71,7 +92,10 @@ class Settler:
         with held.lock:
             self._rewrite(held, {**body, "nonce": held.nonce}, durable)
 
-    def _create(self, held: Held, body: dict[str, Any], durable: bool) -> bool:
+    def _create(
+        self, held: Held, body: dict[str, Any], durable: bool, on: Callable[[bytes], bool] = lambda data: False
+    ) -> bool:
+        """``on``: told the bytes of a name that is another's; True = the held key is the next name to try."""
         data = encode(body)
         draft = self.backend.stage(data, durable=durable)
         try:
@@ -79,6 +103,8 @@ class Settler:
             while True:
                 outcome = self.backend.create(held.key, draft)
                 if outcome is Outcome.LOST and self.backend.traits.claim == "mkdir" and not draft.spent:
+                    if on(b""):
+                        continue
                     return False  # mkdir alone is plain: EEXIST is lost
                 found = data
                 if outcome is not Outcome.WON:
@@ -91,6 +117,9 @@ class Settler:
                     if nonce_of(there.data) != held.nonce:
                         if draft.owned and not there.data:
                             next(pauses)  # our mkdir won, the record is still on its way
+                            continue
+                        if on(there.data):
+                            pauses = self._pauses(held.key)
                             continue
                         return False
                     found = there.data  # ours, though perhaps an earlier write of ours that landed only now

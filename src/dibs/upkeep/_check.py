@@ -15,6 +15,7 @@ from dibs.store import Store
 
 from ._findings import Finding, Report
 from ._inventory import Inventory, Step, take_inventory
+from ._layout import PER_ROLL
 
 __all__ = ["check"]
 
@@ -28,6 +29,7 @@ def check(store: Store, *, deep: bool = False, step: Step | None = None) -> Repo
     for study, attempts in sorted(found.records.items()):
         findings += _study(study, attempts)
     findings += _rolls(found)
+    findings += _holes(found)
     findings += _blobs(store, found, deep)
     findings += [Finding("temporary", entry.key, f"{max(0, entry.size)} bytes") for entry in found.temporaries]
     findings += [
@@ -92,6 +94,23 @@ def _rolls(found: Inventory) -> Iterator[Finding]:
                 original.nonce,
             ):
                 yield Finding("contradictory", key, f"its copy of {name} is not what the original says")
+
+
+def _holes(found: Inventory) -> Iterator[Finding]:
+    """The numbers of a journal are consecutive; where a roll has the entries, nobody misses their originals."""
+    for journal, numbers in sorted(found.journals.items()):
+        for start, end in _missing(sorted(numbers)):
+            if not set(range(start // PER_ROLL, (end - 1) // PER_ROLL + 1)) <= found.joined.get(journal, set()):
+                yield Finding("hole", f"optuna/{journal}/entry/{start:08d}", f"{end - start} missing")
+
+
+def _missing(numbers: list[int]) -> Iterator[tuple[int, int]]:
+    """The intervals below the highest number that are not in the sorted list."""
+    before = -1
+    for number in numbers:
+        if number > before + 1:
+            yield before + 1, number
+        before = number
 
 
 def _blobs(store: Store, found: Inventory, deep: bool) -> Iterator[Finding]:

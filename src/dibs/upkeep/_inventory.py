@@ -18,7 +18,8 @@ __all__ = ["Inventory", "entries_of", "take_inventory"]
 
 Step = Callable[[int], None]
 _RECORDS = ("trial", "again")
-_NAMES_NOTHING = ("roll", "live")  # a roll is a cache: what it names, its originals name; a curve names no blob
+# a roll is a cache: what it names, its originals name; a curve and Optuna's operations name no blob
+_NAMES_NOTHING = ("roll", "live", "entry", "entries")
 _PASSING = ("tmp", "doctor", "probe")  # what is under them comes and goes: writes, meetings of the doctor, a probe
 
 
@@ -35,6 +36,8 @@ class Inventory:
     rolls: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)  # (study, key, "n-a" -> record)
     wishes: dict[str, set[str]] = field(default_factory=dict)
     definitions: dict[str, dict[str, Any]] = field(default_factory=dict)
+    journals: dict[str, set[int]] = field(default_factory=dict)  # journal of Optuna's operations -> its entries
+    joined: dict[str, set[int]] = field(default_factory=dict)  # the same -> the blocks that a roll has
     named: dict[str, str] = field(default_factory=dict)  # digest of a blob -> a record that names it
     references: dict[str, str] = field(default_factory=dict)  # whatever may be a digest -> a key that has it
     findings: list[Finding] = field(default_factory=list)
@@ -111,6 +114,8 @@ def _sort_in(store: Store, found: Inventory, entry: Entry, place: Place) -> None
     if place.kind == "blob":
         found.blobs[place.digest] = entry
         return
+    if place.kind == "entry":
+        found.journals.setdefault(place.study, set()).add(place.n)
     try:
         there = store.backend.read(entry.key)
     except RecordError as wrong:
@@ -139,7 +144,8 @@ def _sort_in(store: Store, found: Inventory, entry: Entry, place: Place) -> None
 
 
 def _unreadable(found: Inventory, key: str, kind: str, what: str, place: Place) -> None:
-    found.findings.append(Finding(kind, key, what))
+    spoilt = kind == "torn" and place.kind == "entry"
+    found.findings.append(Finding("left out" if spoilt else kind, key, what))
     found.unreadable += kind == "newer" or place.kind not in _NAMES_NOTHING  # what a later version names, nobody knows
     if place.kind in _RECORDS:
         found.records.setdefault(place.study, {})[place.n, place.attempt] = None
@@ -157,6 +163,12 @@ def _record(found: Inventory, record: TrialRecord, key: str, place: Place) -> No
 
 
 def _other(found: Inventory, body: dict[str, Any], key: str, place: Place) -> None:
+    if place.kind == "entry" and not isinstance(body.get("logs"), list):
+        raise RecordError(f"{key} holds no operations", key=key)
+    if place.kind == "entries":
+        if not isinstance(body.get("entries"), list):
+            raise RecordError(f"{key} holds no entries", key=key)
+        found.joined.setdefault(place.study, set()).add(place.n)
     if place.kind == "roll":
         records = body.get("records")
         if isinstance(records, dict):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-__all__ = ["Place", "place_of"]
+__all__ = ["PER_ROLL", "Place", "place_of"]
 
 _N = r"(?P<n>\d{8,})-(?P<attempt>\d+)"
 _SEGMENT = r"[a-z0-9._%-]+"
@@ -28,14 +28,17 @@ _SHAPES = [
         "stop": rf"study/(?P<study>{_SEGMENT})/note/(stop|go)/\d+\.json",
         "other": r"(sweep|champion|round)/.+",  # what other versions build on the same claim: not judged, but read
         "slot": rf"study/(?P<study>{_SEGMENT})/slot/\d+/\d+\.json",
+        "entry": rf"optuna/(?P<journal>{_SEGMENT})/entry/(?P<folder>\d{{6,}})/(?P<number>\d{{8,}})\.json",
+        "entries": rf"optuna/(?P<journal>{_SEGMENT})/roll/(?P<number>\d{{6,}})\.json",
         "work": rf"study/(?P<study>{_SEGMENT})/work/{_N}(/.*)?",
     }.items()
 ]
-BLOCK = 256
+BLOCK, PER_ROLL = 256, 1024
 
 
 class Place(NamedTuple):
-    """What a key is for. ``study`` is the escaped segment; n and attempt are -1 where there are none."""
+    """What a key is for. ``study`` is the escaped segment (or the journal's, whose entries have their number as n);
+    n and attempt are -1 where there are none."""
 
     kind: str
     study: str = ""
@@ -53,12 +56,14 @@ def place_of(key: str) -> Place:
         parts = found.groupdict()
         place = Place(
             kind,
-            parts.get("study") or "",
-            int(parts.get("n") or -1),
+            parts.get("study") or parts.get("journal") or "",
+            int(parts.get("n") or parts.get("number") or -1),
             int(parts.get("attempt") or -1),
             parts.get("digest") or "",
         )
         if "block" in parts and not _in_its_block(kind, place, int(parts["block"])):
+            return Place("foreign")
+        if "folder" in parts and place.n // PER_ROLL != int(parts["folder"]):
             return Place("foreign")
         return place
     return Place("foreign")
