@@ -26,6 +26,7 @@ Texts = list[str]
 _AT_ONCE = 64  # entries read at once, where that is faster
 _ROLLS_AT_ONCE = 16  # rolls are a hundred times as large
 _PAUSES_S = (0.05, 0.2, 0.5)  # an entry that does not read is looked at again: some mounts are late
+_PAUSE_S, _LONGEST_PAUSE_S = 0.0005, 0.03  # after losses in a row
 _LATE = 100  # so many entries later somebody else writes the roll of a full block
 _LIMIT_BYTES = 16 << 20  # a larger roll would be a burden to whoever reads it
 
@@ -43,7 +44,7 @@ class Journal:
                 "use a folder on another file system, or a bucket",
                 field="claim",
             )
-        self.store, self.keys, self.me = store, JournalKeys(name), me
+        self.store, self.keys, self.me = store, JournalKeys(name), store.me(me)
         self.next = 0  # the first entry that was not read
         self.skipped: dict[str, str] = {}  # key of an entry that was left out -> why
         self._width = self._rolls_width = 1
@@ -143,7 +144,12 @@ class Journal:
         """
         body = {**self.store.head("optuna", self.me), "log": self.keys.name, "logs": list(texts)}
 
+        losses = 0
+
         def lost(key: str, data: bytes) -> None:
+            nonlocal losses
+            losses += 1
+            self._step_aside(losses)
             self._passed(1)
             seen([self._texts(key, Object(data, "", 0.0))])
             while (found := self.read()) is not None:  # perhaps there are many more
@@ -158,6 +164,12 @@ class Journal:
         for block in [block for block in self._due if self.next >= self._late(block)]:
             self._due.discard(block)
             self._publish(block)
+
+    def _step_aside(self, losses: int) -> None:
+        """Many that try for each number at once spend most of their time losing: after a loss or two, wait a moment."""
+        if losses > 1:
+            part = self.store.machine.entropy(1)[0] / 256
+            self.store.machine.clock.sleep(part * min(_LONGEST_PAUSE_S, _PAUSE_S * 2**losses))
 
     def _late(self, block: int) -> int:
         """At which number a full block that still has no roll is taken to have lost its writer."""
