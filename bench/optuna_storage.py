@@ -53,7 +53,6 @@ def work(kind: str, folder: str, name: str) -> None:
 
 def join(kind: str, folder: str) -> None:
     """What a fresh process does before it knows the trials; what it imports is not in it."""
-    storage_of = storage
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
