@@ -12,7 +12,10 @@ try:
 except ImportError as error:
     raise UsageError("dibs.optuna needs Optuna, which is not installed: pip install 'dibs[optuna]'") from error
 
+from dibs.integrations._optuna_moving import Imported, export, import_study
+from dibs.integrations._optuna_pruner import OptunaPruner
+from dibs.integrations._optuna_sampler import OptunaSampler
 from dibs.integrations._optuna_storage import Storage
 
-__all__ = ["Storage"]
+__all__ = ["Imported", "OptunaPruner", "OptunaSampler", "Storage", "export", "import_study"]
 del _theirs

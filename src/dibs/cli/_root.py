@@ -35,6 +35,7 @@ VERBS = {
     "check": "Look for damage in a store, and say what to do.",
     "gc": "Remove what nothing in a store can need.",
     "copy": "Copy a store onto another place, folder or bucket.",
+    "import": "Attach the results of another library's study to one of ours.",
 }
 EPILOG = """\b
 Example:

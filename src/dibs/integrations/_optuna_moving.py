@@ -1,0 +1,181 @@
+"""Studies moved between Optuna and dibs: results into a dibs study as attached history, and all of one out of it.
+
+What is moved is counted, and so is what is not, with the reason.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.storages import BaseStorage, JournalStorage
+from optuna.storages.journal import JournalFileBackend
+from optuna.trial import FrozenTrial, TrialState
+
+from dibs.errors import NotFound, SpaceError, UsageError
+from dibs.space import Choice, Constant, Float, Int, Space
+from dibs.store import Store
+from dibs.study import Study
+from dibs.view import Source, trial_detail
+
+from ._optuna_space import derived_space, shown_choices
+
+__all__ = ["Imported", "export", "import_study"]
+
+log = logging.getLogger("dibs")
+_STATES = {
+    "running": TrialState.RUNNING, "done": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed": TrialState.FAIL,
+    "interrupted": TrialState.FAIL,
+}  # fmt: skip
+
+
+@dataclass
+class Imported:
+    """What an import did: ``attached`` new results, ``there`` that were there already, ``left`` by reason."""
+
+    study: Study
+    attached: int = 0
+    there: int = 0
+    left: Counter[str] = field(default_factory=Counter)
+
+
+def import_study(
+    source: str | BaseStorage, study_name: str, store: Store | str | os.PathLike[str], name: str | None = None
+) -> Imported:
+    """Attach the complete trials of an Optuna study to the dibs study ``name`` (by default the same name).
+
+    ``source``: a database's URL, a journal file's path, or a storage. The study is created with the space that the
+    trials were drawn from if it is not there. Trials without a finite result are counted and left out, and so are those
+    that are not in the study's space. Again = nothing twice. Raises NotFound (no such study or file), UsageError
+    (several objectives, nothing to import), SpaceError (no space can be told from the trials), StoreError, RefusedError.
+    """
+    theirs = _opened(source, study_name)
+    if len(theirs.directions) != 1:
+        raise UsageError(f"{study_name!r} has {len(theirs.directions)} objectives; a dibs study has one")
+    trials = theirs.get_trials(deepcopy=False)
+    complete = [trial for trial in trials if trial.state is TrialState.COMPLETE]
+    told = Imported(_joined(store, name or study_name, theirs, complete))
+    for trial in trials:
+        if trial.state is not TrialState.COMPLETE:
+            told.left[trial.state.name.lower()] += 1
+        elif trial.value is None or not math.isfinite(trial.value):
+            told.left["without a finite result"] += 1
+        else:
+            _attach(told, trial)
+    return told
+
+
+def _attach(told: Imported, trial: FrozenTrial) -> None:
+    try:
+        new = told.study.attach(_point(told.study.space, trial.params), float(trial.value or 0.0))
+    except SpaceError as wrong:
+        told.left["not in the space"] += 1
+        log.warning("trial %d is left out: %s", trial.number, wrong)
+        return
+    told.attached += new
+    told.there += not new
+
+
+def _point(space: Space, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Lists are what JSON has made of tuples."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in params.items()}
+
+
+def _joined(
+    store: Store | str | os.PathLike[str], name: str, theirs: optuna.Study, complete: list[FrozenTrial]
+) -> Study:
+    opened = store if isinstance(store, Store) else Store(store)
+    goal: Any = "max" if theirs.direction is optuna.study.StudyDirection.MAXIMIZE else "min"
+    try:
+        return Study(opened, name, goal=goal)
+    except NotFound:
+        if not complete:
+            raise UsageError(f"{theirs.study_name!r} has no complete trial: there is nothing to import") from None
+        space = derived_space([(trial.params, trial.distributions) for trial in complete])
+        return Study(opened, name, space, goal=goal)
+
+
+def _opened(source: str | BaseStorage, study_name: str) -> optuna.Study:
+    storage: Any = source
+    if isinstance(source, str):
+        scheme, separator, rest = source.partition("://")
+        path = Path(rest[1:] if scheme.startswith("sqlite") else source)
+        if (not separator or scheme.startswith("sqlite")) and not path.is_file():
+            raise NotFound(f"there is no file {path}: give a database's URL or the path of an Optuna journal file")
+        if not separator:  # Optuna would make a missing file
+            storage = JournalStorage(JournalFileBackend(str(path)))
+    try:
+        return optuna.load_study(storage=storage, study_name=study_name)
+    except KeyError:
+        names = optuna.get_all_study_names(storage)
+        known = ", ".join(map(repr, names[:10])) or "none"
+        raise NotFound(f"there is no Optuna study {study_name!r} in {source} (there: {known})") from None
+
+
+def export(study: Study, *, curves: bool = True) -> optuna.Study:
+    """The study as one of Optuna's, in memory: all trials, for its plots and importances. Reads, and writes nothing.
+
+    Trial n has the number n as far as no index is missing; attached results come last. Interrupted trials count as
+    failed. A choice that Optuna cannot tell from another (True and 1) or not keep (a tuple) is its canonical text.
+    ``curves``: the whole curves as intermediate values (one read per trial), else none. Raises StoreError.
+    """
+    space = study.space
+    distributions = {name: _distribution(space[name]) for name in space.names}
+    made = optuna.create_study(direction="maximize" if study.goal == "max" else "minimize", study_name=study.name)
+    results = study.results()
+    source = Source.over(study) if curves else None
+    for result in results:
+        steps: dict[int, float] = {}
+        if source is not None:
+            detail = trial_detail(source, result.n)
+            steps = dict(next((a.curve for a in detail.attempts if a.attempt == result.attempt), ()))
+        state = _STATES[result.state]
+        made.add_trial(
+            _frozen(space, distributions, result.point, state, result.score, steps, result.started, result.took)
+        )
+    attached = [(point, score) for n, (point, score) in zip(study.finished().n, study.finished(), strict=True) if n < 0]
+    for point, score in attached:
+        made.add_trial(_frozen(space, distributions, point, TrialState.COMPLETE, score, {}, None, None))
+    return made
+
+
+def _frozen(
+    space: Space, distributions: Mapping[str, BaseDistribution], point: Mapping[str, Any], state: TrialState,
+    score: float | None, steps: dict[int, float], started: str | None, took: float | None,
+) -> FrozenTrial:  # fmt: skip
+    params = {name: _shown(space[name], point[name]) for name in distributions if name in point}
+    trial = optuna.trial.create_trial(
+        state=state, params=params, distributions={name: distributions[name] for name in params},
+        value=score if state in (TrialState.COMPLETE, TrialState.PRUNED) else None, intermediate_values=steps,
+    )  # fmt: skip
+    if started is not None:
+        began = datetime.fromisoformat(started)
+        trial.datetime_start = began.astimezone().replace(tzinfo=None)
+        if state.is_finished():
+            ended = datetime.fromtimestamp(began.timestamp() + (took or 0.0))
+            trial.datetime_complete = ended
+    return trial
+
+
+def _distribution(param: Any) -> BaseDistribution:
+    if isinstance(param, Float):
+        return FloatDistribution(param.low, param.high, log=param.log, step=param.step)
+    if isinstance(param, Int):
+        return IntDistribution(param.low, param.high, log=param.log, step=param.step)
+    return CategoricalDistribution(shown_choices(param.values if isinstance(param, Choice) else (param.value(),)))
+
+
+def _shown(param: Any, value: Any) -> Any:
+    if not isinstance(param, Choice | Constant):
+        return value
+    values = param.values if isinstance(param, Choice) else (param.value(),)
+    return shown_choices(values)[param.index(value)]

@@ -1,0 +1,82 @@
+"""Any Optuna pruner's verdict about a curve, given the others: pure, as far as the pruner lets itself be.
+
+The adapter to a study's pruners is thin on purpose: it wants of a curve only its trial's index, state and pairs.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from optuna import pruners
+from optuna.trial import FrozenTrial, TrialState
+
+from dibs.errors import UsageError
+from dibs.search import Goal
+
+from ._optuna_sampler import described
+from ._optuna_window import Window, frozen
+
+__all__ = ["CurveLike", "OptunaPruner"]
+
+# they note in Optuna's own trials which rungs each has passed
+_REMEMBERING = ("SuccessiveHalvingPruner", "HyperbandPruner")
+_STATES = {
+    "running": TrialState.RUNNING, "done": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed": TrialState.FAIL,
+    "interrupted": TrialState.FAIL,
+}  # fmt: skip
+
+
+class CurveLike(Protocol):
+    """A trial's curve: its index, its state in the words of records, its (step, value) pairs by step."""
+
+    n: int
+    state: str
+
+    @property
+    def pairs(self) -> list[tuple[int, float]]: ...
+
+
+class OptunaPruner:
+    """``OptunaPruner(optuna.pruners.MedianPruner())``: asked at each report, it has a reason to stop, or none.
+
+    The same curves give the same verdict: the pruner is used as it was given, every time. Raises UsageError for one
+    that remembers things in Optuna's own trials (successive halving, Hyperband): dibs has its own.
+    """
+
+    name = "optuna"
+    version = 1
+
+    def __init__(self, pruner: pruners.BasePruner, goal: Goal | None = None) -> None:
+        if not isinstance(pruner, pruners.BasePruner):
+            raise UsageError(f"OptunaPruner takes a pruner of Optuna, not {pruner!r:.80}")
+        inner: Any = pruner
+        while inner is not None:  # a PatientPruner has one inside
+            for kind in type(inner).__mro__:
+                if kind.__name__ in _REMEMBERING:
+                    raise UsageError(f"{kind.__name__} remembers what it did in Optuna's own trials: take another one")
+            inner = getattr(inner, "_wrapped_pruner", None)
+        self.goal, self._pruner = goal, pruner
+
+    def args(self) -> dict[str, Any]:
+        """The pruner in words that can be compared."""
+        return {"pruner": described(self._pruner)}
+
+    def reason(self, own: CurveLike, others: Sequence[CurveLike]) -> str | None:
+        """Why to stop at the last step of ``own``, in one sentence, or None."""
+        if not own.pairs:
+            return None
+        trial = frozen(own.n, TrialState.RUNNING, {}, {}, None, dict(own.pairs))
+        rows = [_trial(curve) for curve in sorted(others, key=lambda curve: curve.n) if curve.n != own.n]
+        study = Window([*rows, trial], self.goal).study(pruner=copy.deepcopy(self._pruner))
+        if not study.pruner.prune(study, trial):
+            return None
+        step, value = own.pairs[-1]
+        return f"{type(self._pruner).__name__} says so at step {step} ({value:g}), beside {len(rows)} other trials"
+
+
+def _trial(curve: CurveLike) -> FrozenTrial:
+    state, pairs = _STATES.get(curve.state, TrialState.FAIL), curve.pairs
+    value = pairs[-1][1] if pairs and state in (TrialState.COMPLETE, TrialState.PRUNED) else None
+    return frozen(curve.n, state, {}, {}, value, dict(pairs))
