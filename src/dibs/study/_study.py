@@ -201,6 +201,17 @@ class Study:
         """One result per trial by the fold, by index; ``state`` keeps those in one state."""
         return _results.results_of(self._fresh(), state)
 
+    def frame(self) -> Any:
+        """One row per trial as a pandas DataFrame (or a polars one where there is no pandas): a copy, and nobody's store.
+
+        Columns: n, attempt, state, score, ``point.<name>`` for each parameter (empty where it is not active), me, host,
+        started (ISO 8601, by that machine's clock), took_s, reason. Raises UsageError if neither library is installed.
+        """
+        from ._frame import columns_of, frame_of
+
+        names = self.definition.space.names if self.definition is not None else ()
+        return frame_of(columns_of(self.results(), names))
+
     def status(self) -> RunSummary:
         """How far it is: trials by state, who holds what, machines and processes that took part, the best so far."""
         from ._run import summary_of

@@ -1,0 +1,56 @@
+"""study.frame() with the libraries themselves."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dibs import Choice, Float, Int, Space, Study
+from dibs.study import _frame
+
+pytestmark = pytest.mark.integrations
+SPACE = Space(x=Float(0.0, 1.0), k=Int(1, 9), c=Choice("a", 1, None), y=Float(0.0, 1.0, when={"c": ["a"]}))
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    study = Study(tmp_path / "store", "s", SPACE, goal="min", seed=3)
+    for trial in study.trials(12):
+        with trial:
+            trial.report(trial.point["x"])
+            if trial.n == 3:
+                raise ValueError("no")
+    return study
+
+
+def only(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
+    def found(name: str) -> Any:
+        if name != library:
+            raise ImportError(name)
+        return import_module(name)
+
+    monkeypatch.setattr(_frame, "import_module", found)
+
+
+def test_pandas(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    only(monkeypatch, "pandas")
+    frame = study.frame()
+    assert len(frame) == 12
+    assert frame["n"].dtype == "int64"
+    assert frame["score"].dtype == "float64"
+    assert frame["point.k"].dtype == "int64"
+    assert frame["score"].isna().tolist() == [n == 3 for n in range(12)]
+    assert [type(value) for value in frame["point.c"]] == [type(result.point["c"]) for result in study.results()]
+    assert frame.loc[frame["score"].idxmin(), "point.x"] == study.best().point["x"]
+
+
+def test_polars(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    only(monkeypatch, "polars")
+    frame = study.frame()
+    assert frame.height == 12
+    assert frame["score"].null_count() == 1
+    assert frame["n"].to_list() == list(range(12))
+    assert frame["point.x"].to_list() == [result.point["x"] for result in study.results()]

@@ -1,0 +1,226 @@
+"""Studies moved between Optuna and dibs: everything arrives or is counted."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+from click.testing import CliRunner
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+from optuna.trial import TrialState, create_trial
+
+from dibs import Choice, Constant, Float, Int, NotFound, RefusedError, Space, SpaceError, Study, UsageError
+from dibs.cli import main
+from dibs.integrations._optuna_space import derived_space
+from dibs.optuna import OptunaPruner, Storage, export, import_study
+
+
+def objective(trial: optuna.Trial) -> float:
+    lr = trial.suggest_float("lr", 1e-5, 1e-1, log=True)
+    layers = trial.suggest_int("layers", 1, 8)
+    opt = trial.suggest_categorical("opt", ["adam", "sgd", None])
+    momentum = trial.suggest_float("momentum", 0.0, 1.0, step=0.25) if opt == "sgd" else 0.0
+    if trial.number == 3:
+        raise optuna.TrialPruned
+    if trial.number == 4:
+        raise ValueError
+    return math.inf if trial.number == 5 else lr + layers - momentum
+
+
+SPACE = Space(
+    lr=Float(1e-5, 1e-1, log=True), layers=Int(1, 8), opt=Choice("adam", "sgd", None),
+    momentum=Float(0.0, 1.0, step=0.25, when={"opt": ["sgd"]}),
+)  # fmt: skip
+
+
+@pytest.fixture(params=["sqlite", "journal", "store"])
+def theirs(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Any, optuna.Study]:
+    """(what to say, the study): twelve trials, of which one is pruned, one failed, one infinite, one running."""
+    said: Any = {"sqlite": f"sqlite:///{tmp_path / 'o.db'}", "journal": str(tmp_path / "o.log")}.get(request.param)
+    storage: Any = said
+    if request.param == "journal":
+        storage = JournalStorage(JournalFileBackend(said))
+    elif request.param == "store":
+        storage = said = Storage(tmp_path / "o")
+    study = optuna.create_study(
+        storage=storage, study_name="s", direction="maximize", sampler=optuna.samplers.RandomSampler(seed=1)
+    )
+    study.optimize(objective, n_trials=12, catch=(ValueError,))
+    study.ask()
+    return said, study
+
+
+def test_an_import_brings_every_result_once(theirs: tuple[Any, optuna.Study], tmp_path: Path) -> None:
+    said, study = theirs
+    told = import_study(said, "s", tmp_path / "store")
+    assert (told.attached, told.there) == (9, 0)
+    assert dict(told.left) == {"pruned": 1, "fail": 1, "running": 1, "without a finite result": 1}
+    assert (told.study.goal, told.study.space) == ("max", SPACE)
+    ours = sorted((score, sorted(point.items())) for point, score in told.study.finished() if score is not None)
+    assert ours == sorted(
+        (trial.value, sorted(trial.params.items()))
+        for trial in study.trials
+        if trial.state is TrialState.COMPLETE and math.isfinite(trial.value)
+    )
+    again = import_study(said, "s", tmp_path / "store")
+    assert (again.attached, again.there) == (0, 9)
+
+
+def test_the_command_says_what_it_did(tmp_path: Path) -> None:
+    file, store = str(tmp_path / "o.log"), str(tmp_path / "store")
+    study = optuna.create_study(storage=JournalStorage(JournalFileBackend(file)), study_name="s")
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=3)
+    study.ask()
+    run = CliRunner().invoke(main, ["import", "--from", "optuna", file, "s", "--store", store, "--study", "t"])
+    assert (run.exit_code, run.stdout) == (0, "3 results attached to t; 0 were there\nleft out: 1 running\n")
+    run = CliRunner().invoke(
+        main, ["import", "--from", "optuna", file, "s", "--store", store, "--study", "t", "--json"]
+    )
+    assert json.loads(run.stdout) == {"study": "t", "attached": 0, "there": 3, "left": {"running": 1}}
+    run = CliRunner().invoke(main, ["import", "--from", "optuna", file, "nope", "--store", store])
+    assert run.exit_code == 2
+    assert "'s'" in run.stderr
+
+
+def test_what_is_not_there_is_not_made(tmp_path: Path) -> None:
+    for said in (f"sqlite:///{tmp_path / 'no.db'}", str(tmp_path / "no.log")):
+        with pytest.raises(NotFound):
+            import_study(said, "s", tmp_path / "store")
+    assert [path.name for path in tmp_path.iterdir()] == []
+
+
+def test_a_study_that_is_there_keeps_its_space_and_goal(tmp_path: Path) -> None:
+    source = Storage(tmp_path / "o")
+    study = optuna.create_study(storage=source, study_name="s")
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 2), n_trials=10)
+    Study(tmp_path / "store", "s", {"x": Float(0.0, 1.0)}, goal="min")
+    told = import_study(source, "s", tmp_path / "store")
+    inside = sum(trial.params["x"] <= 1 for trial in study.trials)
+    assert (told.attached, told.left["not in the space"]) == (inside, 10 - inside)
+    Study(tmp_path / "store", "max", {"x": Float(0.0, 1.0)}, goal="max")
+    with pytest.raises(RefusedError):
+        import_study(source, "s", tmp_path / "store", "max")
+
+
+def test_what_cannot_be_imported_says_why(tmp_path: Path) -> None:
+    source = Storage(tmp_path / "o")
+    optuna.create_study(storage=source, study_name="two", directions=["minimize", "maximize"])
+    optuna.create_study(storage=source, study_name="none")
+    with pytest.raises(UsageError, match="2 objectives"):
+        import_study(source, "two", tmp_path / "store")
+    with pytest.raises(UsageError, match="no complete trial"):
+        import_study(source, "none", tmp_path / "store")
+
+
+F, C = FloatDistribution, CategoricalDistribution
+
+
+@pytest.mark.parametrize(
+    ("rows", "space"),
+    [
+        ([{"x": (0.5, F(0, 1))}, {"x": (2.0, F(0, 2))}], Space(x=Float(0.0, 2.0))),
+        ([{"k": (3, IntDistribution(1, 9, step=2))}], Space(k=Int(1, 9, step=2))),
+        ([{"x": (1.0, F(1, 1))}], Space(x=Constant(1.0))),
+        (
+            [{"c": ("a", C(["a", "b", 1])), "x": (0.5, F(0, 1))}, {"c": (1, C(["a", "b", 1]))}],
+            Space(c=Choice("a", "b", 1), x=Float(0.0, 1.0, when={"c": ["a"]})),
+        ),
+    ],
+)
+def test_a_space_from_trials(rows: list[dict[str, Any]], space: Space) -> None:
+    assert (
+        derived_space([({n: v for n, (v, _) in row.items()}, {n: d for n, (_, d) in row.items()}) for row in rows])
+        == space
+    )
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{"x": (0.5, F(0, 1))}, {"x": (1, IntDistribution(0, 2))}],
+        [{"x": (0.5, F(0.1, 1))}, {"x": (0.5, F(0.1, 1, log=True))}],
+        [{"x": ("a", C(["a", "b"]))}, {"x": ("a", C(["a", "c"]))}],
+        [{"x": (0.5, F(0, 1)), "y": (0.5, F(0, 1))}, {"y": (0.5, F(0, 1))}],
+    ],
+)
+def test_no_space_from_trials(rows: list[dict[str, Any]]) -> None:
+    with pytest.raises(SpaceError, match="x"):
+        derived_space([({n: v for n, (v, _) in row.items()}, {n: d for n, (_, d) in row.items()}) for row in rows])
+
+
+def test_an_export_has_all_there_is(tmp_path: Path) -> None:
+    space = {**SPACE.params, "odd": Choice(True, 1, (1, 2)), "fixed": Constant(3)}
+    study = Study(tmp_path / "store", "s", space, goal="max", seed=1)
+    for trial in study.trials(8):
+        with trial:
+            trial.report(0.25)
+            trial.report(float(trial.n))
+            if trial.n == 2:
+                raise ValueError
+    study.attach(study.results()[0].point, 77.0)
+    study.claimer(9).step()
+    made = export(study)
+    assert [trial.state for trial in made.trials] == [
+        *[TrialState.FAIL if n == 2 else TrialState.COMPLETE for n in range(8)],
+        TrialState.RUNNING,
+        TrialState.COMPLETE,
+    ]
+    assert made.best_value == 77.0
+    assert made.trials[4].intermediate_values == {0: 0.25, 1: 4.0}
+    first, point = made.trials[0], study.results()[0].point
+    assert first.datetime_complete is not None
+    assert {name: first.params[name] for name in ("lr", "layers", "opt", "fixed")} == {
+        name: point[name] for name in ("lr", "layers", "opt", "fixed")
+    }
+    assert {trial.params["odd"] for trial in made.trials} <= {"true", "1", '{"tuple":[1,2]}'}
+    assert not any(trial.intermediate_values for trial in export(study, curves=False).trials)
+
+
+class Curve:
+    def __init__(self, n: int, state: str, values: list[float]) -> None:
+        self.n, self.state, self.pairs = n, state, list(enumerate(values))
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+def test_a_pruner_of_theirs_has_a_reason() -> None:
+    others = [Curve(n, "done", [1.0, 0.5 + n / 10]) for n in range(6)] + [Curve(9, "running", [0.1])]
+    pruner = OptunaPruner(optuna.pruners.MedianPruner(n_startup_trials=3), goal="min")
+    said = pruner.reason(Curve(7, "running", [1.0, 5.0]), others)
+    assert said is not None
+    assert "MedianPruner" in said
+    assert "step 1" in said
+    assert pruner.reason(Curve(7, "running", [1.0, 0.1]), others) is None
+    assert pruner.reason(Curve(7, "running", []), others) is None
+    assert (
+        OptunaPruner(optuna.pruners.MedianPruner(n_startup_trials=3), goal="max").reason(
+            Curve(7, "running", [1.0, 5.0]), others
+        )
+        is None
+    )
+    assert pruner.args()["pruner"]["args"]["n_startup_trials"] == 3
+    patient = OptunaPruner(optuna.pruners.PatientPruner(optuna.pruners.MedianPruner(), patience=1), goal="min")
+    assert patient.reason(Curve(7, "running", [1.0, 5.0]), others) is None
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+def test_a_pruner_that_remembers_in_its_trials_is_refused() -> None:
+    for theirs in (
+        optuna.pruners.HyperbandPruner(),
+        optuna.pruners.PatientPruner(optuna.pruners.SuccessiveHalvingPruner(), patience=1),
+        "median",
+    ):
+        with pytest.raises(UsageError):
+            OptunaPruner(theirs)  # type: ignore[arg-type]
+
+
+def test_a_trial_of_theirs_that_was_added_by_hand(tmp_path: Path) -> None:
+    source = Storage(tmp_path / "o")
+    study = optuna.create_study(storage=source, study_name="s")
+    study.add_trial(create_trial(params={"x": 0.5}, distributions={"x": F(0, 1)}, value=1.0))
+    assert import_study(source, "s", tmp_path / "store").attached == 1

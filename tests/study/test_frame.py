@@ -1,0 +1,63 @@
+"""study.frame(): one row per trial, for pandas or polars, or a sentence that names both."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dibs import Choice, Float, Space, Study, UsageError
+from dibs.study import _frame
+from dibs.study._frame import columns_of
+
+SPACE = Space(x=Float(0.0, 1.0), c=Choice("a", 1, None, (1, 2)), y=Float(0.0, 1.0, when={"c": ["a"]}))
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    study = Study(tmp_path / "store", "s", SPACE, goal="min", seed=3)
+    for trial in study.trials(12):
+        with trial:
+            trial.report(trial.point["x"])
+            if trial.n == 3:
+                raise ValueError("no")
+    study.claimer(13).step()
+    return study
+
+
+def test_the_columns(study: Study) -> None:
+    columns = columns_of(study.results(), SPACE.names)
+    assert list(columns) == [
+        "n", "attempt", "state", "score", "point.c", "point.x", "point.y", "me", "host", "started", "took_s", "reason",
+    ]  # fmt: skip
+    assert {len(column) for column in columns.values()} == {13}
+    assert columns["n"] == list(range(13))
+    assert columns["state"] == ["done"] * 3 + ["failed"] + ["done"] * 8 + ["running"]
+    assert columns["score"][3] is None
+    assert columns["score"][0] == columns["point.x"][0]
+    assert "ValueError" in columns["reason"][3]
+    assert [y is None for y in columns["point.y"]] == [c != "a" for c in columns["point.c"]]
+    assert set(columns["point.c"]) == {"a", 1, None, "(1, 2)"}
+
+
+def test_a_study_without_trials_has_its_columns(tmp_path: Path) -> None:
+    study = Study(tmp_path / "store", "s", SPACE, goal="min")
+    assert columns_of(study.results(), SPACE.names)["point.y"] == []
+
+
+def test_a_parameter_may_be_called_as_a_field_is(tmp_path: Path) -> None:
+    study = Study(tmp_path / "store", "s", {"n": Float(0.0, 1.0), "state": Choice("a")}, goal="min")
+    for trial in study.trials(1):
+        trial.done(1.0)
+    columns = columns_of(study.results())
+    assert (columns["n"], columns["state"], columns["point.state"]) == ([0], ["done"], ["a"])
+
+
+def test_neither_library_is_a_sentence(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> Any:
+        raise ImportError(name)
+
+    monkeypatch.setattr(_frame, "import_module", missing)
+    with pytest.raises(UsageError, match="pandas or polars"):
+        study.frame()
