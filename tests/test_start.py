@@ -14,7 +14,7 @@ import pytest
 
 # scipy.special alone costs half a second of a worker's start; the rest belongs to extras or to other verbs
 UNWANTED = {
-    "scipy", "rich", "sklearn", "pandas", "torch", "optuna", "obstore", "starlette", "uvicorn", "jinja2", "ruamel",
+    "scipy", "rich", "sklearn", "pandas", "polars", "torch", "optuna", "sqlalchemy", "joblib", "obstore", "starlette", "uvicorn", "jinja2", "ruamel",
     "yaml", "dask", "ray", "greenlet", "hypothesis", "pytest", "multiprocessing.pool", "asyncio", "http.client",
 }  # fmt: skip
 
