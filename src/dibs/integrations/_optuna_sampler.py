@@ -84,7 +84,8 @@ class OptunaSampler(Sampler):
         """The history as trials, by index; one that is not in the space (of a fork, say) is left out."""
         if self._known is None or self._known[0] != space:
             self._known = (space, {})
-        known, found = self._known[1], []
+        known = self._known[1]
+        found: list[FrozenTrial] = []
         rows = zip(history, history.n.tolist(), history.state.tolist(), history.step.tolist(), strict=True)
         for (point, score), n, code, step in rows:
             state = STATES[code]

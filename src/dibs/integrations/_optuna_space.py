@@ -73,9 +73,9 @@ def derived_space(trials: Iterable[tuple[Mapping[str, Any], Mapping[str, BaseDis
     return Space({name: _param(distribution, whens.get(name)) for name, distribution in found.items()})
 
 
-def _joined(name: str, one: Any, other: Any) -> BaseDistribution:
+def _joined(name: str, one: Any, other: Any) -> Any:
     if one == other:
-        return one  # type: ignore[no-any-return,unused-ignore]
+        return one
     if type(one) is not type(other):
         raise SpaceError(f"{name} is of two kinds in that study: {one} and {other}", parameter=name)
     if isinstance(one, CategoricalDistribution) or (one.log, one.step) != (other.log, other.step):
