@@ -107,7 +107,7 @@ def test_several_texts_are_one_entry(backend: Backend) -> None:
 
 
 def test_who_joins_late_reads_rolls(backend: Backend) -> None:
-    written = filled(backend, 8 * 5 + 3)
+    written = filled(backend, 8 * 5 + 1)
     assert all(backend.version(KEYS.roll(block)) for block in range(5))
     counting = CountingBackend(backend)
     assert Reader(counting).all() == written
