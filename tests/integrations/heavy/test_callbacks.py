@@ -12,6 +12,7 @@ import pytest
 
 from dibs import Float, Study, Trial, UsageError
 from dibs.integrations.callbacks import for_keras, for_lightgbm, for_xgboost
+from dibs.view import Source, trial_detail
 
 pytestmark = [pytest.mark.integrations, pytest.mark.filterwarnings("ignore")]  # the libraries' own
 os.environ.setdefault("KERAS_BACKEND", "jax")
@@ -53,32 +54,34 @@ def keras(trial: Trial, metric: str | None) -> int:
 LIBRARIES = [xgboost, lightgbm, keras]
 
 
-def one(tmp_path: Path) -> tuple[Study, Trial]:
-    study = Study(tmp_path / "store", "s", {"x": Float(0.0, 1.0)}, goal="min")
-    return study, next(study.trials(1))
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    return Study(tmp_path / "store", "s", {"x": Float(0.0, 1.0)}, goal="min")
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_every_round_is_reported(tmp_path: Path, library: Callable[..., int]) -> None:
-    study, trial = one(tmp_path)
-    assert library(trial, None) == 10
-    trial.done()
-    score = study.best().score
-    assert score is not None
-    assert np.isfinite(score)
+def test_every_round_is_reported(study: Study, library: Callable[..., int]) -> None:
+    for trial in study.trials(1):
+        with trial:
+            assert library(trial, None) == 10
+    [attempt] = trial_detail(Source.over(study), 0).attempts
+    assert [step for step, _ in attempt.curve] == list(range(10))
+    assert attempt.score == attempt.curve[-1][1]
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_true_ends_the_training(tmp_path: Path, library: Callable[..., int], monkeypatch: pytest.MonkeyPatch) -> None:
-    _, trial = one(tmp_path)
+def test_true_ends_the_training(study: Study, library: Callable[..., int], monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[Any] = []
     monkeypatch.setattr(Trial, "report", lambda trial, score, step=None: steps.append(step) or len(steps) == 3)
-    assert library(trial, None) == 3
+    for trial in study.trials(1):
+        assert library(trial, None) == 3
+        trial.done(1.0)
     assert steps == [0, 1, 2]
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_a_metric_that_is_not_there_is_named(tmp_path: Path, library: Callable[..., int]) -> None:
-    _, trial = one(tmp_path)
-    with pytest.raises(UsageError, match="nope"):
-        library(trial, "nope")
+def test_a_metric_that_is_not_there_is_named(study: Study, library: Callable[..., int]) -> None:
+    for trial in study.trials(1):
+        with pytest.raises(UsageError, match="nope"):
+            library(trial, "nope")
+        trial.done(1.0)
