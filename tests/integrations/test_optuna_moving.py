@@ -15,10 +15,11 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState, create_trial
 
-from dibs import Choice, Constant, Float, Int, NotFound, RefusedError, Space, SpaceError, Study, UsageError
+from dibs import Choice, Constant, Float, Int, NotFound, RefusedError, Space, SpaceError, Store, Study, UsageError
 from dibs.cli import main
 from dibs.integrations._optuna_space import derived_space
 from dibs.optuna import OptunaPruner, Storage, export, import_study
+from dibs.search import Curve
 
 
 def objective(trial: optuna.Trial) -> float:
@@ -182,30 +183,51 @@ def test_an_export_has_all_there_is(tmp_path: Path) -> None:
     assert not any(trial.intermediate_values for trial in export(study, curves=False).trials)
 
 
-class Curve:
-    def __init__(self, n: int, state: str, values: list[float]) -> None:
-        self.n, self.state, self.pairs = n, state, list(enumerate(values))
+def curve(n: int, state: str, values: list[float]) -> Curve:
+    return Curve(n, state, enumerate(values))
 
 
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 def test_a_pruner_of_theirs_has_a_reason() -> None:
-    others = [Curve(n, "done", [1.0, 0.5 + n / 10]) for n in range(6)] + [Curve(9, "running", [0.1])]
-    pruner = OptunaPruner(optuna.pruners.MedianPruner(n_startup_trials=3), goal="min")
-    said = pruner.reason(Curve(7, "running", [1.0, 5.0]), others)
+    others = [curve(n, "done", [1.0, 0.5 + n / 10]) for n in range(6)] + [curve(9, "running", [0.1])]
+    theirs = OptunaPruner(optuna.pruners.MedianPruner(n_startup_trials=3))
+    pruner = theirs.fitted(goal="min")
+    said = pruner.verdict(curve(7, "running", [1.0, 5.0]), others)
     assert said is not None
-    assert "MedianPruner" in said
-    assert "step 1" in said
-    assert pruner.reason(Curve(7, "running", [1.0, 0.1]), others) is None
-    assert pruner.reason(Curve(7, "running", []), others) is None
-    assert (
-        OptunaPruner(optuna.pruners.MedianPruner(n_startup_trials=3), goal="max").reason(
-            Curve(7, "running", [1.0, 5.0]), others
-        )
-        is None
-    )
+    assert "MedianPruner" in said.reason
+    assert said.seen == {"step": 1, "value": 5.0, "peers": 7}
+    assert pruner.verdict(curve(7, "running", [1.0, 0.1]), others) is None
+    assert pruner.verdict(curve(7, "running", []), others) is None
+    assert theirs.fitted(goal="max").verdict(curve(7, "running", [1.0, 5.0]), others) is None
     assert pruner.args()["pruner"]["args"]["n_startup_trials"] == 3
-    patient = OptunaPruner(optuna.pruners.PatientPruner(optuna.pruners.MedianPruner(), patience=1), goal="min")
-    assert patient.reason(Curve(7, "running", [1.0, 5.0]), others) is None
+    with pytest.raises(UsageError, match="goal"):
+        theirs.verdict(curve(7, "running", [1.0, 5.0]), others)
+    patient = OptunaPruner(optuna.pruners.PatientPruner(optuna.pruners.MedianPruner(), patience=1)).fitted(goal="min")
+    assert patient.verdict(curve(7, "running", [1.0, 5.0]), others) is None
+
+
+def test_a_study_is_pruned_by_one_of_theirs(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s")
+    space = Space(x=Float(0.0, 1.0))
+
+    def opened(startup: int = 3, **more: Any) -> Study:
+        pruner = OptunaPruner(optuna.pruners.MedianPruner(n_startup_trials=startup, n_warmup_steps=0))
+        return Study(store, "p", space, goal="min", sampler="sobol", seed=0, pruner=pruner, **more)
+
+    for trial in opened().trials(12):
+        with trial:
+            for step in range(4):
+                if trial.report(trial.point["x"] - step / 100):
+                    break
+    states = [result.state for result in opened().results()]
+    assert states.count("pruned") > 2
+    assert states.count("done") > 3
+    pruned = opened().results("pruned")[0]
+    assert "MedianPruner says so" in str(pruned.reason)
+    with pytest.raises(RefusedError, match="pruner"):
+        opened(startup=4)
+    reader = Study(store, "p")
+    assert len(reader.results()) == 12  # whoever only reads need not have it
 
 
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")

@@ -1,24 +1,22 @@
-"""Any Optuna pruner's verdict about a curve, given the others: pure, as far as the pruner lets itself be.
-
-The adapter to a study's pruners is thin on purpose: it wants of a curve only its trial's index, state and pairs.
-"""
+"""Any Optuna pruner's verdict about a curve, given the others: pure, as far as the pruner lets itself be."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 from optuna import pruners
 from optuna.trial import FrozenTrial, TrialState
 
 from dibs.errors import UsageError
-from dibs.search import Goal
+from dibs.search import Curve, Pruner, Verdict
+from dibs.search._pruner import word
 
 from ._optuna_sampler import described
 from ._optuna_window import Window, frozen
 
-__all__ = ["CurveLike", "OptunaPruner"]
+__all__ = ["OptunaPruner"]
 
 # they note in Optuna's own trials which rungs each has passed
 _REMEMBERING = ("SuccessiveHalvingPruner", "HyperbandPruner")
@@ -28,27 +26,18 @@ _STATES = {
 }  # fmt: skip
 
 
-class CurveLike(Protocol):
-    """A trial's curve: its index, its state in the words of records, its (step, value) pairs by step."""
+class OptunaPruner(Pruner):
+    """``Study(..., pruner=OptunaPruner(optuna.pruners.MedianPruner()))``: asked at each report.
 
-    n: int
-    state: str
-
-    @property
-    def pairs(self) -> list[tuple[int, float]]: ...
-
-
-class OptunaPruner:
-    """``OptunaPruner(optuna.pruners.MedianPruner())``: asked at each report, it has a reason to stop, or none.
-
-    The same curves give the same verdict: the pruner is used as it was given, every time. Raises UsageError for one
+    It is made anew by nobody: whoever joins passes an equal one, and ``args`` says what that is. The same curves give the same verdict: the pruner is used as it was given, every time. Raises UsageError for one
     that remembers things in Optuna's own trials (successive halving, Hyperband): dibs has its own.
     """
 
-    name = "optuna"
-    version = 1
+    name: ClassVar[str] = "optuna"
+    version: ClassVar[int] = 1
 
-    def __init__(self, pruner: pruners.BasePruner, goal: Goal | None = None) -> None:
+    def __init__(self, pruner: pruners.BasePruner) -> None:
+        super().__init__()
         if not isinstance(pruner, pruners.BasePruner):
             raise UsageError(f"OptunaPruner takes a pruner of Optuna, not {pruner!r:.80}")
         inner: Any = pruner
@@ -57,26 +46,25 @@ class OptunaPruner:
                 if kind.__name__ in _REMEMBERING:
                     raise UsageError(f"{kind.__name__} remembers what it did in Optuna's own trials: take another one")
             inner = getattr(inner, "_wrapped_pruner", None)
-        self.goal, self._pruner = goal, pruner
+        self._pruner = pruner
 
     def args(self) -> dict[str, Any]:
         """The pruner in words that can be compared."""
         return {"pruner": described(self._pruner)}
 
-    def reason(self, own: CurveLike, others: Sequence[CurveLike]) -> str | None:
-        """Why to stop at the last step of ``own``, in one sentence, or None."""
-        if not own.pairs:
-            return None
+    def decide(self, own: Curve, others: Sequence[Curve]) -> Verdict | None:
+        self.sign  # noqa: B018 because it says so if there is no goal
         trial = frozen(own.n, TrialState.RUNNING, {}, {}, None, dict(own.pairs))
         rows = [_trial(curve) for curve in sorted(others, key=lambda curve: curve.n) if curve.n != own.n]
         study = Window([*rows, trial], self.goal).study(pruner=copy.deepcopy(self._pruner))
         if not study.pruner.prune(study, trial):
             return None
         step, value = own.pairs[-1]
-        return f"{type(self._pruner).__name__} says so at step {step} ({value:g}), beside {len(rows)} other trials"
+        said = f"{type(self._pruner).__name__} says so at step {step} ({value:g}), beside {len(rows)} other trials"
+        return Verdict(self.name, said, {"step": step, "value": word(value), "peers": len(rows)})
 
 
-def _trial(curve: CurveLike) -> FrozenTrial:
+def _trial(curve: Curve) -> FrozenTrial:
     state, pairs = _STATES.get(curve.state, TrialState.FAIL), curve.pairs
     value = pairs[-1][1] if pairs and state in (TrialState.COMPLETE, TrialState.PRUNED) else None
     return frozen(curve.n, state, {}, {}, value, dict(pairs))

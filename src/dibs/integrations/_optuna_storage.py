@@ -14,7 +14,8 @@ from typing import Any
 from optuna.storages import JournalStorage
 from optuna.storages.journal import BaseJournalBackend
 
-from dibs.store import Store, this_process
+from dibs.backend import this_process
+from dibs.store import Store
 
 from ._journal import Journal
 

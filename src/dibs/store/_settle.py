@@ -119,7 +119,7 @@ class Settler:
                             next(pauses)  # our mkdir won, the record is still on its way
                             continue
                         if on(there.data):
-                            pauses = self._pauses(held.key)
+                            pauses = Pauses(self, held.key)
                             continue
                         return False
                     found = there.data  # ours, though perhaps an earlier write of ours that landed only now
