@@ -6,11 +6,20 @@ from collections import Counter
 
 from tests.parts import FakeMachine, store_over
 
-from dibs import Float, Space, Study
+from dibs import Float, Random, Space, Study
 from dibs.backend import Backend, CountingBackend, MemoryBackend
 from dibs.study._attempt import Attempt
 
 SPACE = Space(x=Float(0, 1), y=Float(0, 1))
+
+
+class Learner(Random):
+    """Wants the history, as the default sampler does, and spends no time on it: what is counted is requests."""
+
+    name = "tests-requests"
+    needs_history = True
+
+
 PUT, LIST, GET = ("create", "replace", "put"), ("list", "names", "folders"), ("read", "stream", "version")
 
 
@@ -28,7 +37,9 @@ def workers(bucket: Backend, count: int) -> list[tuple[Study, CountingBackend]]:
     made = []
     for pid in range(1, count + 1):
         backend = CountingBackend(bucket)
-        made.append((Study(store_over(backend, FakeMachine(pid)), "s", SPACE, goal="min", seed=0), backend))
+        made.append(
+            (Study(store_over(backend, FakeMachine(pid)), "s", SPACE, goal="min", seed=0, sampler=Learner()), backend)
+        )
     return made
 
 
@@ -96,7 +107,7 @@ def test_a_straggler_makes_nobody_list_everything() -> None:
                 seen.append(len(found))
             return iter(found)
 
-    late = Study(store_over(Watching(bucket), FakeMachine(9)), "s", SPACE, goal="min", seed=0)
+    late = Study(store_over(Watching(bucket), FakeMachine(9)), "s", SPACE, goal="min", seed=0, sampler=Learner())
     late.view.refresh()
     seen.clear()
     late.view.refresh()

@@ -220,7 +220,7 @@ def objective(trial):
 
 if __name__ == "__main__":
     from dibs.study import Limits
-    study = dibs.Study(HERE / "store", sys.argv[1], SPACE, goal="min", seed=7)
+    study = dibs.Study(HERE / "store", sys.argv[1], SPACE, goal="min", seed=7, sampler="sobol")
     assert study.run(objective, 5, workers=4, limits=Limits(gpus=1), progress=False).why == "settled"
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "7,8"
 """
@@ -246,7 +246,7 @@ def objective(trial):
 
 if __name__ == "__main__":
     from dibs.study import Limits
-    study = dibs.Study(HERE / "store", sys.argv[1], SPACE, goal="min", seed=7)
+    study = dibs.Study(HERE / "store", sys.argv[1], SPACE, goal="min", seed=7, sampler="sobol")
     print(study.run(objective, 1, limits=Limits(gpus=1), grace_s=60).why)
 """
 

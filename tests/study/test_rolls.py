@@ -29,7 +29,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 def study_over(backend: Backend, pid: int = 1) -> Study:
     store = store_over(backend, FakeMachine(pid))
     store.machine.clock.now += pid  # type: ignore[attr-defined]
-    return Study(store, "s", SPACE, goal="min", seed=0)
+    return Study(store, "s", SPACE, goal="min", seed=0, sampler="sobol")
 
 
 def finish(study: Study, n: int, of: int | None = None) -> None:

@@ -29,7 +29,7 @@ SPACE = Space(x=Float(0, 1))
 
 
 def study_on(backend: Backend, pid: int = 1) -> Study:
-    return Study(store_over(backend, FakeMachine(pid)), "s", SPACE, goal="min", seed=0)
+    return Study(store_over(backend, FakeMachine(pid)), "s", SPACE, goal="min", seed=0, sampler="sobol")
 
 
 def test_a_coarse_stamp_is_looked_through_in_the_end() -> None:
