@@ -55,7 +55,7 @@ simulate: .venv/ready-dev  ## the protocol under crashes, lost answers and late 
 	@$(BIN)/python -m dibs.testing.simulate --seeds $(SEEDS)
 
 torture: .venv/ready-dev  ## real workers that get killed, stopped and starved, for two minutes
-	@$(BIN)/python -m dibs.testing.torture --seconds $(SECONDS)
+	@$(BIN)/python -m dibs.testing.torture --seconds $(SECONDS) $(TORTURE_ARGS)
 
 bench: .venv/ready-dev  ## speed as ratios against raw system calls and peers, measured side by side
 	@$(BIN)/python -m bench

@@ -15,11 +15,12 @@ __all__ = ["INTERRUPTED_LIMIT", "QUIET_LIMIT", "Watch", "beat_s_of", "counts", "
 QUIET_LIMIT = 3
 INTERRUPTED_LIMIT = 10
 DEFAULT_BEAT_S = 60.0
+FOLDER_BEAT_S, BUCKET_BEAT_S = (1.0, 60.0), (30.0, 600.0)  # in a bucket each beat is a rewrite, and paid for
 
 
 def beat_s_of(stale_s: float, *, folder: bool = True) -> float:
     """Seconds between beats: a sixth of ``stale_s``, within 1-60 on a folder and 30-600 on a bucket."""
-    low, high = (1.0, 60.0) if folder else (30.0, 600.0)
+    low, high = FOLDER_BEAT_S if folder else BUCKET_BEAT_S
     return min(high, max(low, stale_s / 6))
 
 

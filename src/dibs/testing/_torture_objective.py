@@ -19,8 +19,11 @@ from typing import Any
 from dibs import Choice, Float, Int, Space, Trial
 from dibs._canon import to_json
 from dibs._clock import SystemClock
+from dibs.study import _quiet
 
-__all__ = ["FAILURE", "SPACE", "STUDY", "Journal", "Objective", "journal_of", "plan_of", "score_of"]
+__all__ = [
+    "FAILURE", "SPACE", "STUDY", "Hurried", "Journal", "Objective", "hurry", "journal_of", "plan_of", "score_of", "text_of",
+]  # fmt: skip
 
 STUDY = "torture"
 SPACE = Space(
@@ -156,6 +159,28 @@ class Objective:
         path = trial.load("state")
         if path is not None and not path.read_text().startswith(f"trial {trial.n} "):
             journal.say("wrong", n=trial.n, a=trial.attempt, why=f"load() gave another trial's file: {path}")
+
+
+def hurry() -> None:
+    """In a bucket half a minute lies between beats, which are paid for: here that is a second, as in a folder.
+
+    Else no trial of the torture would live to its first beat, whoever is stopped would never be missed, and a torn
+    record, whose stamp nobody can set back in a bucket, would be waited for for minutes.
+    """
+    _quiet.BUCKET_BEAT_S = _quiet.FOLDER_BEAT_S
+    _quiet.DEFAULT_BEAT_S = _quiet.FOLDER_BEAT_S[0]
+
+
+class Hurried(Objective):
+    """The process it is sent to hurries, too."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _hurried, (self.journals, self.me, self.scratch, self.shortest_s, self.longest_s)
+
+
+def _hurried(*told: Any) -> Hurried:
+    hurry()
+    return Hurried(*told)
 
 
 def text_of(point: Mapping[str, Any]) -> dict[str, Any]:

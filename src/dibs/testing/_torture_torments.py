@@ -13,16 +13,16 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 
-from ._raw_check import Raw
 from ._torture_crew import CLOCK, Crew, Worker
 from ._torture_disk import Disk
 
-__all__ = ["TORMENTS", "Tormentor"]
+__all__ = ["NOT_ON_A_BUCKET", "TORMENTS", "Tormentor"]
 
 #: name -> how often, compared with the others
 TORMENTS = {
     "kill": 5.0, "stop": 2.0, "term": 1.5, "fill": 1.0, "temps": 2.0, "truncate": 1.5, "remove": 1.0, "steer": 1.0,
 }  # fmt: skip
+NOT_ON_A_BUCKET = ("fill", "temps")  # it has neither a disk that fills nor temporaries that a claim needs
 _STEPS = (("wish",), ("wish", "wish"), ("stop", "resume"), ("rescue",), ("retry",), ("attach",))
 _DAMAGED = ("trial/", "trial/", "again/", "live/", "roll/", "note/wish/", "given/")
 
@@ -60,8 +60,7 @@ class Tormentor:
             worker.process.wait()
         claim = self.crew.claim(worker, pid)
         if claim is not None:
-            raw = Raw(str(self.disk.store), self.study)
-            body = raw.attempts.get((claim["n"], claim["a"]))
+            body = self.disk.raw(self.study).attempts.get((claim["n"], claim["a"]))
             running = body is not None and body["state"] == "running" and body["nonce"] == claim["nonce"]
             self.counts["kills of a running trial"] += running
         return True
@@ -128,27 +127,21 @@ class Tormentor:
         return gone > 0
 
     def _truncate(self) -> bool:
-        path = self._record()
-        if path is None:
+        key = self._record()
+        if key is None:
             return False
-        with suppress(FileNotFoundError):
-            size = path.stat().st_size
-            self._damage("truncate", path)
-            os.truncate(path, self.chance.randrange(size) if size and self.chance.random() < 0.7 else 0)
+        self.crew.note("damage", how="truncate", key=key)
+        self.disk.truncate(key, self.chance.random() if self.chance.random() < 0.7 else 0.0)
         return True
 
     def _remove(self) -> bool:
-        path = self._record()
-        if path is None:
+        key = self._record()
+        if key is None:
             return False
-        self._damage("remove", path)
-        path.unlink(missing_ok=True)
+        self.crew.note("damage", how="remove", key=key)
+        self.disk.remove(key)
         return True
 
-    def _damage(self, how: str, path: Path) -> None:
-        self.crew.note("damage", how=how, key=path.relative_to(self.disk.store).as_posix())
-
-    def _record(self) -> Path | None:
-        kind = self.chance.choice(_DAMAGED)
-        found = sorted((self.disk.store / "study" / self.study / kind).rglob("*.json"))
+    def _record(self) -> str | None:
+        found = self.disk.keys(f"study/{self.study}/{self.chance.choice(_DAMAGED)}")
         return self.chance.choice(found) if found else None

@@ -27,7 +27,19 @@ from dibs.study._attempt import Attempt
 from dibs.study._events import Closed, Event
 from dibs.study._functions import _place, _taken
 
-from ._torture_objective import FAILURE, SPACE, STUDY, Journal, Objective, journal_of, plan_of, score_of, text_of
+from ._torture_objective import (
+    FAILURE,
+    SPACE,
+    STUDY,
+    Hurried,
+    Journal,
+    Objective,
+    hurry,
+    journal_of,
+    plan_of,
+    score_of,
+    text_of,
+)
 
 __all__ = ["MODES", "Orders", "main"]
 
@@ -36,7 +48,10 @@ STEERING = ("wish", "stop", "resume", "rescue", "retry", "attach")
 
 @dataclass(frozen=True)
 class Orders:
-    """What one worker is told. ``skew_s``: by how much its clock is wrong; ``stamps``: its file system uses that clock."""
+    """What one worker is told. ``skew_s``: by how much its clock is wrong; ``stamps``: its file system uses that clock.
+
+    ``hurry``: its store is a bucket, whose beats are to be as quick as a folder's.
+    """
 
     store: str
     folder: str
@@ -51,6 +66,7 @@ class Orders:
     skew_s: float = 0.0
     stamps: bool = False
     wait: bool = False
+    hurry: bool = False
     steps: tuple[str, ...] = ()
 
     def text(self) -> str:
@@ -132,7 +148,8 @@ def joined(orders: Orders) -> Study:
 
 
 def objective_of(orders: Orders) -> Objective:
-    return Objective(orders.journals, orders.me, f"{orders.folder}/scratch", orders.shortest_s, orders.longest_s)
+    kind = Hurried if orders.hurry else Objective
+    return kind(orders.journals, orders.me, f"{orders.folder}/scratch", orders.shortest_s, orders.longest_s)
 
 
 # the ways to work
@@ -236,6 +253,8 @@ MODES: dict[str, Callable[[Orders, Journal], None]] = {
 def main(arguments: list[str]) -> int:
     """Work as told; the exit code says how it ended."""
     orders = Orders.of_text(arguments[0])
+    if orders.hurry:
+        hurry()
     logging.basicConfig(format="%(relativeCreated)d %(levelname)s %(message)s", level=logging.INFO)
     Path(orders.journals).mkdir(parents=True, exist_ok=True)
     journal = journal_of(orders.journals, orders.me)

@@ -1,15 +1,15 @@
-"""``python -m dibs.testing.torture --seconds 120 --seed 1``: real workers on one folder, and somebody who is after them.
+"""``python -m dibs.testing.torture --seconds 120 --seed 1``: real workers on one store, and somebody who is after them.
 
 A seeded tormentor kills, stops and starves worker processes, fills the disk, deletes temporaries and damages records
 for a bounded time; then fresh workers finish the study, and the nine invariants are read off the raw files. Exit 0
-if all hold; 1 if not, and the folder stays, for ``_raw_check.py`` and for people.
+if all hold; 1 if not, and the folder stays, for ``_raw_check.py`` and for people. With ``--bucket URL`` the store is in
+a bucket, and the raw files are a mirror of it; there no disk is filled and no temporaries are deleted, for there are none.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -29,10 +29,11 @@ from dibs.store import Store
 from dibs.store._keys import MARKER
 
 from ._raw_check import Raw, check, folded
+from ._torture_bucket import Bucket
 from ._torture_crew import CLOCK, Crew, Worker, faketime
 from ._torture_disk import Disk
 from ._torture_objective import FAILURE, SPACE, STUDY
-from ._torture_torments import TORMENTS, Tormentor
+from ._torture_torments import NOT_ON_A_BUCKET, TORMENTS, Tormentor
 from ._torture_worker import Orders
 
 __all__ = ["Plan", "Torture", "main"]
@@ -42,7 +43,6 @@ _REASONS = (FAILURE, "a score must be finite", "poison")
 _SKEW_S = 7200.0
 _LOOK_EVERY_S, _TELL_EVERY_S, _COUNT_EVERY_S = 4.0, 10.0, 1.0
 _SETTLERS = 2
-_LONG_AGO_S = 7 * 86_400.0
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,7 @@ class Plan:
     clocks: str = "wrong"
     claim: str = "link"  # the store's method; or "mkdir"
     tmpfs: bool = False
+    bucket: str | None = None  # a store's URL
     shortest_s: float = 0.05
     longest_s: float = 0.5
     rescue_after_s: float = 4.0
@@ -69,14 +70,15 @@ class Torture:
     def __init__(self, plan: Plan, folder: Path) -> None:
         self.plan, self.folder = plan, folder
         self.chance = Random(plan.seed)
-        self.disk = Disk(folder, tmpfs=plan.tmpfs)
+        self.disk = Bucket(folder, plan.bucket) if plan.bucket else Disk(folder, tmpfs=plan.tmpfs)
         self.crew = Crew(folder)
         if plan.claim == "mkdir":
             marker = self.disk.store / MARKER
             Store(self.disk.store)
             marker.write_text(marker.read_text().replace('"claim":"link"', '"claim":"mkdir"'))
         self.of = plan.trials or 5 * plan.workers
-        self.library = faketime() if plan.clocks != "right" else None
+        # not for a bucket: its server takes no request that was signed in another hour
+        self.library = faketime() if plan.clocks != "right" and not plan.bucket else None
         self.tormentor = Tormentor(
             self.chance, self.crew, self.disk, STUDY, (plan.rescue_after_s + 2, plan.rescue_after_s + 5), self._people
         )
@@ -136,7 +138,7 @@ class Torture:
 
     def raw(self) -> Raw:
         """The files as they are now."""
-        return Raw(str(self.disk.store), STUDY)
+        return self.disk.raw(STUDY)
 
     # while it goes on
 
@@ -171,10 +173,10 @@ class Torture:
     def _hire(self, mode: str, *, wait: bool = False, steps: tuple[str, ...] = (), right: bool = False) -> Worker:
         wrong = 0.0 if right or self.plan.clocks == "right" else (0.0, _SKEW_S, -_SKEW_S)[self.crew.hired % 3]
         orders = Orders(
-            store=str(self.disk.store), folder=str(self.folder), me="", mode=mode, of=self.of, seed=self.plan.seed,
+            store=self.disk.address, folder=str(self.folder), me="", mode=mode, of=self.of, seed=self.plan.seed,
             stale_s=self.plan.rescue_after_s, rescue_after_s=self.plan.rescue_after_s,
             shortest_s=self.plan.shortest_s, longest_s=self.plan.longest_s, skew_s=wrong,
-            stamps=self.plan.clocks == "stamps", wait=wait, steps=steps,
+            stamps=self.plan.clocks == "stamps", wait=wait, hurry=self.plan.bucket is not None, steps=steps,
         )  # fmt: skip
         return self.crew.hire(orders, library=self.library)
 
@@ -206,7 +208,7 @@ class Torture:
         self._looking = []
 
     def _reader(self, verb: str) -> subprocess.Popen[bytes]:
-        store = str(self.disk.store)
+        store = self.disk.address
         words = [verb, "--store", store, *(["--deep"] if verb == "check" else ["--study", STUDY]), "--json"]
         return subprocess.Popen(
             [sys.executable, "-m", "dibs.testing._torture_reader", store, *words],
@@ -235,9 +237,10 @@ class Torture:
         self._hire("steer", steps=("resume",), right=True)
         while CLOCK.monotonic() < deadline:
             self._tend(0)
-            self._age()
+            raw = self.raw()
+            self.disk.age(raw)
             if not self._steering():
-                settled = self._settled()
+                settled = self._settled(raw)
                 if settled and not self.crew.workers:
                     return
                 fresh = sum(worker.orders.wait for worker in self.crew.workers)
@@ -250,34 +253,24 @@ class Torture:
     def _steering(self) -> bool:
         return any(worker.orders.mode == "steer" for worker in self.crew.workers)
 
-    def _settled(self) -> bool:
-        raw = self.raw()
+    def _settled(self, raw: Raw) -> bool:
         trials = raw.trials()
         return all(n in trials and folded(trials[n], raw.released.get(n, set()))[1] for n in range(self.of))
-
-    def _age(self) -> None:
-        """A record that was torn counts as running since its mtime, with a patience of minutes: let them have passed."""
-        raw = self.raw()
-        for (n, a), body in raw.attempts.items():
-            if body is None:
-                path = self.disk.store / raw.key(n, a)
-                if not path.exists():  # where mkdir claims: a claim whose record was never written
-                    path = path.with_name(f"{path.name}.claim")
-                with suppress(FileNotFoundError):
-                    stat = path.stat()
-                    if stat.st_ctime - stat.st_mtime < _LONG_AGO_S / 2:  # once: a stamp that moves is a sign of life
-                        long_ago = stat.st_ctime - _LONG_AGO_S
-                        os.utime(path, (long_ago, long_ago))
 
     def _write_facts(self) -> None:
         self._looked()
         answers: dict[str, Any] = {}
+        before = self.disk.listing()
         for verb, codes in {"status": (0,), "trials": (0,), "check": (0, 1)}.items():
             process = self._reader(verb)
             out, err = process.communicate()
             code = 0 if process.returncode in codes else process.returncode
             self.crew.note("looked", code=code, why=err.decode(errors="replace")[-1000:])
-            answers[verb] = json.loads(out) if code == 0 else {"problems": [], "queued": [], "findings": []}
+            nothing: Any = [] if verb == "trials" else {"problems": [], "queued": [], "findings": []}
+            answers[verb] = json.loads(out) if code == 0 else nothing
+        wrote = dict((self.disk.listing() or {}).items() ^ (before or {}).items())
+        self.crew.note("looked", code=int(bool(wrote)), why=f"the readers wrote {sorted(wrote)}")
+        self.raw()
         sampler = Sobol(seed=self.plan.seed)
         points = [sampler.ask(SPACE, n) for n in range(self.of)]
         facts = {
@@ -302,6 +295,7 @@ def _plan(arguments: Sequence[str] | None) -> tuple[Plan, str | None]:
         help="a new folder for the store and all evidence, kept (a temporary one, if all holds)",
     )
     add("--tmpfs", action="store_true", help="on a small file system that is filled and emptied again; needs root")
+    add("--bucket", metavar="URL", help="a store in a bucket, under a new prefix; it is emptied again, if all holds")
     add("--only", metavar="A,B", help=f"these torments and no others, or 'nothing': {', '.join(TORMENTS)}")
     add(
         "--clocks",
@@ -311,18 +305,21 @@ def _plan(arguments: Sequence[str] | None) -> tuple[Plan, str | None]:
     )
     add("--claim", choices=["link", "mkdir"], default="link", help="how the store claims (link)")
     add("--trial-s", type=float, nargs=2, metavar=("MIN", "MAX"), default=(0.05, 0.5), help="how long a trial takes")
-    add("--rescue-after-s", type=float, default=4.0, help="seconds after which a trial is taken over (4)")
+    add("--rescue-after-s", type=float, help="seconds after which a trial is taken over (4; 8 in a bucket)")
     told = parser.parse_args(arguments)
-    only = tuple(TORMENTS) if told.only is None else tuple(name for name in told.only.split(",") if name != "nothing")
-    unknown = [name for name in only if name not in TORMENTS]
+    known = [name for name in TORMENTS if not (told.bucket and name in NOT_ON_A_BUCKET)]
+    only = tuple(known) if told.only is None else tuple(name for name in told.only.split(",") if name != "nothing")
+    unknown = [name for name in only if name not in known]
     if unknown:
-        parser.error(f"--only {unknown[0]}: there are {', '.join(TORMENTS)}")
+        parser.error(f"--only {unknown[0]}: there are {', '.join(known)}")
+    if told.bucket and (told.tmpfs or told.claim != "link" or told.clocks == "stamps"):
+        parser.error("--tmpfs, --claim and --clocks stamps are about folders: not with --bucket")
     if told.workers < 1 or told.seconds <= 0 or told.trials < 0:
         parser.error("--seconds and --workers must be positive")
     plan = Plan(
         seconds=told.seconds, seed=told.seed, workers=told.workers, trials=told.trials, torments=only,
-        clocks=told.clocks, claim=told.claim, tmpfs=told.tmpfs, shortest_s=told.trial_s[0], longest_s=told.trial_s[1],
-        rescue_after_s=told.rescue_after_s, settle_s=120.0 + told.seconds / 10,
+        clocks=told.clocks, claim=told.claim, tmpfs=told.tmpfs, bucket=told.bucket, shortest_s=told.trial_s[0],
+        longest_s=told.trial_s[1], rescue_after_s=told.rescue_after_s or (8.0 if told.bucket else 4.0), settle_s=120.0 + told.seconds / 10,
     )  # fmt: skip
     return plan, told.store
 
@@ -339,12 +336,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         torture = Torture(plan, folder)
     except UsageError as wrong:
         print(wrong, file=sys.stderr)
+        if not store:
+            shutil.rmtree(folder)
         return 2
     try:
         broken = torture.go()
         print(torture.summary(broken))
         if plan.tmpfs and (broken or store):
             shutil.copytree(torture.disk.store, folder / "store")
+        if not broken and not store:
+            torture.disk.forget()
     finally:
         torture.close()
     for sentence in broken:
