@@ -9,6 +9,7 @@ from tests.parts import FakeMachine, body_at, plant
 from tests.view.studies import SPACE, Lab
 
 from dibs.errors import NotFound
+from dibs.study import report, take
 from dibs.view import Source, study_status
 
 
@@ -166,3 +167,15 @@ def test_damaged_notes_and_attached_results_are_told() -> None:
     problems = study_status(lab.source()).problems
     assert [problem.key.split("/")[2] for problem in problems] == ["given", "note"]
     assert all("remove the file" in problem.cure for problem in problems)
+
+
+def test_an_attempt_with_a_successor_runs_no_more() -> None:
+    """As above, so in the table: whoever owned it is most likely dead, and the trial has its result."""
+    lab = Lab()
+    lab.begin(0)
+    taken = take(lab.store, lab.point(0), study=lab.name, trial=0, attempt=1, me="bob", goal="min", of=10)
+    assert taken is not None
+    report(lab.store, lab.point(0), [0.5], study=lab.name, trial=0, state="done")
+    status = study_status(lab.source())
+    assert status.counts["running"] == 0
+    assert {part.me: part.running for part in status.parts} == {"ann": 0, "bob": 0}
