@@ -345,7 +345,7 @@ def test_a_description_makes_it_again(pruner: Pruner) -> None:
     [
         ("hedian", "unknown pruner 'hedian': the known ones are asha, diverged, hyperband, median"),
         ({"name": "median", "version": 2}, "version 2"),
-        ({"name": "median", "version": True}, "version True"),
+        ({"name": "median", "version": True}, "True is no version of pruner"),
         ({"name": "median", "args": {"x": 1}}, "does not take"),
         ({"name": "median", "args": [1]}, "cannot be the arguments"),
         ({"name": "median", "extra": 1}, "'extra'"),

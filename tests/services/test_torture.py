@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.services.tortures import count, tortured
 
 from dibs.testing._torture_crew import faketime
 
@@ -28,24 +25,6 @@ LONG = (
 )  # fmt: skip
 
 
-def tortured(folder: Path, *arguments: str, path: Path | None = None) -> tuple[int, str]:
-    """(exit code, what it said); the summary is shown with the test's output."""
-    done = subprocess.run(
-        [sys.executable, "-m", "dibs.testing.torture", "--store", str(folder), *arguments],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=400, check=False,
-        env={**os.environ, **({} if path is None else {"PYTHONPATH": f"{path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"})},
-    )  # fmt: skip
-    print(done.stdout[-4000:])
-    return done.returncode, done.stdout
-
-
-def count(what: str, text: str) -> int:
-    """The number before some words of the summary."""
-    found = re.search(rf"(\d+) {re.escape(what)}", text.rpartition("torture: seed")[2])
-    assert found is not None, text
-    return int(found[1])
-
-
 def walls(folder: Path) -> list[float]:
     """By how much each worker's clock was ahead of the first one's, as they themselves saw it."""
     lines = [json.loads(line) for path in (folder / "journal").iterdir() for line in path.read_text().splitlines()]
@@ -55,7 +34,7 @@ def walls(folder: Path) -> list[float]:
 
 def test_two_minutes_of_everything(tmp_path: Path) -> None:
     assert faketime() is not None, "PyPI's libfaketime belongs to what `make test-services` installs"
-    code, text = tortured(tmp_path / "new", "--seconds", "120", "--seed", "1", "--tmpfs")
+    code, text = tortured("--store", str(tmp_path / "new"), "--seconds", "120", "--seed", "1", "--tmpfs")
     assert code == 0
     assert count("in a running trial", text) >= 20
     assert count("rescued meanwhile", text) >= 3
@@ -66,7 +45,7 @@ def test_two_minutes_of_everything(tmp_path: Path) -> None:
 
 def test_a_minute_of_kills_while_half_second_trials_run(tmp_path: Path) -> None:
     code, text = tortured(
-        tmp_path / "new", "--seconds", "60", "--seed", "2", "--only", "kill", "--trial-s", "0.5", "0.5", "--clocks", "right"
+        "--store", str(tmp_path / "new"), "--seconds", "60", "--seed", "2", "--only", "kill", "--trial-s", "0.5", "0.5", "--clocks", "right"
     )  # fmt: skip
     assert code == 0
     assert count("in a running trial", text) >= 20
@@ -74,13 +53,13 @@ def test_a_minute_of_kills_while_half_second_trials_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("clocks", ["wrong", "stamps"])
 def test_nobody_alive_is_rescued_whatever_the_clocks_say(clocks: str, tmp_path: Path) -> None:
-    code, text = tortured(tmp_path / "new", *LONG, "--clocks", clocks)
+    code, text = tortured("--store", str(tmp_path / "new"), *LONG, "--clocks", clocks)
     assert code == 0
     assert "3 trials (3 done), 3 attempts" in text
 
 
 def test_without_watching_somebody_alive_would_be_rescued(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(HASTY)
-    code, text = tortured(tmp_path / "new", *LONG, "--clocks", "stamps", path=tmp_path)
+    code, text = tortured("--store", str(tmp_path / "new"), *LONG, "--clocks", "stamps", path=tmp_path)
     assert code == 1
     assert "alive and well" in text

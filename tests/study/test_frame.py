@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.study.frames import a_study
 
 from dibs import Choice, Float, Space, Study, UsageError
 from dibs.study import _frame
@@ -16,12 +17,7 @@ SPACE = Space(x=Float(0.0, 1.0), c=Choice("a", 1, None, (1, 2)), y=Float(0.0, 1.
 
 @pytest.fixture
 def study(tmp_path: Path) -> Study:
-    study = Study(tmp_path / "store", "s", SPACE, goal="min", seed=3)
-    for trial in study.trials(12):
-        with trial:
-            trial.report(trial.point["x"])
-            if trial.n == 3:
-                raise ValueError("no")
+    study = a_study(tmp_path, SPACE)
     study.claimer(13).step()
     return study
 

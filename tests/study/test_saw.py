@@ -99,14 +99,20 @@ def test_every_point_comes_out_again(conditional: bool) -> None:
     assert count > 8
 
 
-def test_another_sequence_of_points_is_told() -> None:
+def with_trial_8(**fields: Any) -> MemoryBackend:
+    """A lively study, of whose trial 8 somebody edited the record."""
     bucket = MemoryBackend()
     a_lively_study(bucket)
     store = store_over(bucket, FakeMachine(98))
     key = store.keys("s").attempt(8, 0)
     there = bucket.read(key)
     assert there is not None
-    plant(store, key, {**json.loads(there.data), "point": {"x": 0.5}})
+    plant(store, key, {**json.loads(there.data), **fields})
+    return bucket
+
+
+def test_another_sequence_of_points_is_told() -> None:
+    bucket = with_trial_8(point={"x": 0.5})
     answer = replayed(bucket, 8)
     assert answer.matches is False
     assert answer.point != {"x": 0.5}
@@ -161,13 +167,7 @@ def test_only_what_was_seen_is_in_it() -> None:
     ],
 )  # fmt: skip
 def test_a_record_that_lies_costs_a_sentence(saw: Any) -> None:
-    bucket = MemoryBackend()
-    a_lively_study(bucket)
-    store = store_over(bucket, FakeMachine(98))
-    key = store.keys("s").attempt(8, 0)
-    there = bucket.read(key)
-    assert there is not None
-    plant(store, key, {**json.loads(there.data), "saw": saw})
+    bucket = with_trial_8(saw=saw)
     answer = replayed(bucket, 8)
     assert answer.matches is None
     assert answer.said

@@ -6,7 +6,7 @@ Surprising: ENOENT has three meanings (no parent yet, the temporary is gone, the
 """
 
 # Plain strings and os calls: a Path costs as much as the system call behind it.
-# ruff: noqa: PTH105, PTH106, PTH108, PTH116
+# ruff: noqa: PTH102, PTH105, PTH106, PTH108, PTH116
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ from dibs.errors import StoreError, UsageError
 __all__ = ["FolderBackend"]
 
 _TRIES = 3
-_TEMPS = TEMPS[:-1]
 _TOUCH_FOLLOWS = os.utime not in os.supports_follow_symlinks
 
 
@@ -43,8 +42,7 @@ class FolderDraft(Draft):
     __slots__ = ("claimed", "linked")
 
     def __init__(self, data: bytes | None, temp: str, size: int, durable: bool) -> None:
-        self.data, self.temp, self.size, self.durable = data, temp, size, durable  # as super() would, a call less
-        self.owned = self.spent = False
+        super().__init__(data, temp, size, durable)
         self.linked = False  # a link to the temporary was made: rename(2) onto it would do nothing
         self.claimed = ""  # the key whose mkdir this draft won
 
@@ -95,8 +93,7 @@ class FolderBackend(Backend):
         return FolderDraft(data if isinstance(data, bytes) else None, temp, size, durable)
 
     def create(self, key: str, draft: Draft) -> Outcome:
-        if key != self._checked:
-            self._check(key)
+        self._check(key)
         assert isinstance(draft, FolderDraft)
         if draft.spent:
             return Outcome.LOST
@@ -118,12 +115,12 @@ class FolderBackend(Backend):
                 raise store_error(error, "claim", path, key) from error
             return Outcome.UNSURE
         draft.linked = True
-        return self._settled(key) if draft.durable else Outcome.WON
+        return self._settled(key, draft)
 
     def _create_by_mkdir(self, key: str, draft: FolderDraft, missed: int = 0) -> Outcome:
         path = self._base + key
         try:
-            os.mkdir(path + CLAIM)  # noqa: PTH102
+            os.mkdir(path + CLAIM)
         except FileNotFoundError:
             return self._again(self._create_by_mkdir, key, draft, missed)
         except FileExistsError:
@@ -155,11 +152,10 @@ class FolderBackend(Backend):
             draft.claimed, draft.owned = "", False
             raise store_error(error, "write", path, key) from error
         draft.spent = True
-        return self._settled(key) if draft.durable else Outcome.WON
+        return self._settled(key, draft)
 
     def replace(self, key: str, draft: Draft, version: str | None) -> Outcome:
-        if key != self._checked:
-            self._check(key)
+        self._check(key)
         assert isinstance(draft, FolderDraft)
         return Outcome.LOST if draft.spent else self._replace(key, draft)
 
@@ -177,7 +173,7 @@ class FolderBackend(Backend):
             with suppress(OSError):
                 os.unlink(temp)
         draft.spent = True
-        return self._settled(key) if draft.durable else Outcome.WON
+        return self._settled(key, draft)
 
     def discard(self, draft: Draft) -> bool:
         if draft.spent:
@@ -217,8 +213,7 @@ class FolderBackend(Backend):
     # ---- reading
 
     def read(self, key: str) -> Object | None:
-        if key != self._checked:
-            self._check(key)
+        self._check(key)
         path = self._base + key
         for attempt in range(1, _TRIES + 1):
             try:
@@ -290,7 +285,7 @@ class FolderBackend(Backend):
 
     def now(self) -> float:
         path = self._base + self._names.probe()
-        self._tree.stay_inside(_TEMPS)
+        self._tree.stay_inside(TEMPS[:-1])
         for _ in range(_TRIES):
             try:
                 os.utime(path, None)
@@ -304,16 +299,16 @@ class FolderBackend(Backend):
     # ---- what only errors need
 
     def _open_temp(self, path: str, *, exclusive: bool = True) -> int:
-        if _TEMPS not in self._tree.real:
-            self._tree.stay_inside(_TEMPS)
+        self._tree.stay_inside(TEMPS[:-1])
         try:
             return open_temp(path, exclusive=exclusive)
         except (FileNotFoundError, NotADirectoryError):  # the store's first write, or no store
-            self._tree.make(_TEMPS)
+            self._tree.make(TEMPS[:-1])
             return open_temp(path, exclusive=exclusive)
 
     def _check(self, key: str) -> None:
-        """Asked once for a record that is claimed, read and rewritten under one name: ``_checked`` is the last one."""
+        if key == self._checked:  # a record is claimed, read and rewritten under one name
+            return
         check_key(key)
         folder = key.rpartition("/")[0]
         self._tree.stay_inside(folder)
@@ -353,12 +348,13 @@ class FolderBackend(Backend):
             os.unlink(other)
         return False
 
-    def _settled(self, key: str) -> Outcome:
-        """WON, with the name on the disk; UNSURE if the disk would not say."""
-        try:
-            self._tree.sync(key)
-        except OSError:
-            return Outcome.UNSURE
+    def _settled(self, key: str, draft: FolderDraft) -> Outcome:
+        """WON, with the name on the disk where that was asked for; UNSURE if the disk would not say."""
+        if draft.durable:
+            try:
+                self._tree.sync(key)
+            except OSError:
+                return Outcome.UNSURE
         return Outcome.WON
 
     def _bare_claim(self, key: str) -> Object | None:

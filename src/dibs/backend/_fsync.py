@@ -19,7 +19,7 @@ def _full_fsync() -> Any:
     try:
         import fcntl
 
-        return fcntl.fcntl, fcntl.F_FULLFSYNC  # type: ignore[attr-defined, unused-ignore]
+        return fcntl.fcntl, fcntl.F_FULLFSYNC  # type: ignore[attr-defined, unused-ignore] # only macOS has it
     except (ImportError, AttributeError):
         return None
 

@@ -31,15 +31,10 @@ def read_whole(path: str, key: str) -> Object:
 
     RecordError: not a regular file, or more than LIMIT_BYTES. Any other OSError as it came.
     """
-    try:
-        fd = os.open(path, _FLAGS)
-    except OSError as error:
-        _refuse_no_file(error, path, key)
-        raise
+    fd = _open(path, key)
     try:
         stat = os.fstat(fd)
-        if not S_ISREG(stat.st_mode):
-            raise _not_a_record(path, key)
+        _demand_regular(stat, path, key)
         size = stat.st_size
         if size > LIMIT_BYTES:
             raise _too_large(path, key)
@@ -57,14 +52,9 @@ class Chunks(Iterator[bytes]):
     def __init__(self, path: str, key: str, start: int = 0) -> None:
         self._fd = -1
         self._path, self._key = path, key
+        fd = _open(path, key)
         try:
-            fd = os.open(path, _FLAGS)
-        except OSError as error:
-            _refuse_no_file(error, path, key)
-            raise
-        try:
-            if not S_ISREG(os.fstat(fd).st_mode):
-                raise _not_a_record(path, key)
+            _demand_regular(os.fstat(fd), path, key)
             os.lseek(fd, start, os.SEEK_SET)
         except BaseException:
             os.close(fd)
@@ -91,9 +81,18 @@ class Chunks(Iterator[bytes]):
         self.close()
 
 
-def _refuse_no_file(error: OSError, path: str, key: str) -> None:
-    if error.errno in (errno.ELOOP, errno.ENXIO, errno.ENODEV):  # a link; a socket; a device without its driver
-        raise _not_a_record(path, key) from error
+def _open(path: str, key: str) -> int:
+    try:
+        return os.open(path, _FLAGS)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO, errno.ENODEV):  # a link; a socket; a device without its driver
+            raise _not_a_record(path, key) from error
+        raise
+
+
+def _demand_regular(stat: os.stat_result, path: str, key: str) -> None:
+    if not S_ISREG(stat.st_mode):
+        raise _not_a_record(path, key)
 
 
 def _read_on(fd: int, data: bytes, path: str, key: str) -> bytes:

@@ -5,7 +5,7 @@ point is lost to everybody else. So nothing below makes it but an explicit ``pre
 """
 
 # The hot path does without pathlib.
-# ruff: noqa: PTH102, PTH112
+# ruff: noqa: PTH102, PTH112, PTH120
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Tree:
             self.demand_root()
         except (FileNotFoundError, NotADirectoryError) as error:
             raise StoreError(
-                f"cannot make a store at {root}: the folder {os.path.dirname(root)} does not exist. Is the share mounted? "  # noqa: PTH120
+                f"cannot make a store at {root}: the folder {os.path.dirname(root)} does not exist. Is the share mounted? "
                 "If so, make that folder first"
             ) from error
         except OSError as error:

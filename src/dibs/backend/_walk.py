@@ -87,7 +87,7 @@ def _scan(base: str, prefix: str) -> list[os.DirEntry[str]]:
         except FileNotFoundError:
             return []
         except NotADirectoryError as error:
-            if os.path.isdir(base):  # noqa: PTH112
+            if os.path.isdir(base):  # noqa: PTH112 - as plain text as the rest of the listing
                 return []
             raise store_error(error, "list the store at", base) from error
         except OSError as error:

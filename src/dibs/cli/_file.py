@@ -216,4 +216,4 @@ def _function(module: ModuleType, path: str, name: str) -> Callable[[Any], Any]:
         raise UsageError(f"{path} has no {name}: define {name}(trial), which returns the score")
     if not callable(function):
         raise UsageError(f"{name} in {path} is a {type(function).__name__}, not a function: define {name}(trial)")
-    return function  # type: ignore[no-any-return]
+    return cast("Callable[[Any], Any]", function)

@@ -72,7 +72,8 @@ def verb(file: str, store: str | None, study: str | None, as_json: bool, **optio
     """Search a Python objective.
 
     FILE has a `space`, a function `objective(trial)` that returns the score, and a `goal`, "min" or "max"; it may have
-    `sampler`, `pruner`, `max_step`, `name` (of the study) and `trials`. Flags win. What the objective prints goes to its trial's log.
+    `sampler`, `pruner`, `max_step`, `name` (of the study) and `trials`. Flags win. What the objective prints goes to its
+    trial's log.
 
     \b
     Example:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ._models import Clocks, Delay, Guest, Lap, Method, Stamps
+from ._models import Clocks, Delay, Guest, Lap, Method, Stamps, Word
 
 __all__ = ["ENOUGH", "ONE_SITE", "apart", "clocks", "delays", "method", "notes", "shifts"]
 
@@ -36,7 +36,7 @@ def method(name: str, laps: Sequence[Sequence[Lap]], owners: Sequence[Owners], s
     broken = next((lap.broken for row in laps for lap in row if lap.broken), "")
     robbed = sum(lap.robbed for row in laps for lap in row)
     word, why = _word(counts, robbed, broken, alone, sites)
-    return Method(name, word, why, won=won, attempt_s=attempt_s, **counts)  # type: ignore[arg-type]
+    return Method(name, word, why, won=won, attempt_s=attempt_s, **counts)
 
 
 def _count(counts: dict[str, int], laps: Sequence[Lap], owners: Sequence[Sequence[int | None]]) -> None:
@@ -57,7 +57,7 @@ def _count(counts: dict[str, int], laps: Sequence[Lap], owners: Sequence[Sequenc
         before = seats
 
 
-def _word(counts: Mapping[str, int], robbed: int, broken: str, alone: str, sites: int) -> tuple[str, str]:
+def _word(counts: Mapping[str, int], robbed: int, broken: str, alone: str, sites: int) -> tuple[Word, str]:
     if counts["several"]:
         return "lies", f"{counts['several']} of {counts['names']} names were won by several machines"
     if counts["differ"]:

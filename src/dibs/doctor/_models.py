@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
-__all__ = ["Checkup", "Clocks", "Delay", "Finding", "Guest", "Joined", "Lap", "Method", "Stamps"]
+__all__ = ["Checkup", "Clocks", "Delay", "Finding", "Guest", "Joined", "Lap", "Method", "Stamps", "Word"]
 
 _FIRST_PACE_S, _SLOWEST_PACE_S = 0.002, 0.25
 
@@ -74,12 +74,16 @@ class Guest:
     site: str
 
 
+#: what a race showed of a way to claim
+Word: TypeAlias = Literal["exclusive", "lies", "missing", "unproven"]
+
+
 @dataclass(frozen=True)
 class Method:
     """What a race on ``names`` names showed. ``contested``: names at which the machines certainly met."""
 
     name: str
-    word: Literal["exclusive", "lies", "missing", "unproven"]
+    word: Word
     why: str = ""
     names: int = 0
     one: int = 0  # names with one winner

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import optuna
-from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.storages import BaseStorage, JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
@@ -27,15 +27,12 @@ from dibs.store import Store
 from dibs.study import Study
 from dibs.view import Source, trial_detail
 
-from ._optuna_space import derived_space, shown_choices
+from ._optuna_space import derived_space, numeric, shown_choices
+from ._optuna_window import STATES
 
 __all__ = ["Imported", "export", "import_study"]
 
 log = logging.getLogger("dibs")
-_STATES = {
-    "running": TrialState.RUNNING, "done": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed": TrialState.FAIL,
-    "interrupted": TrialState.FAIL,
-}  # fmt: skip
 
 
 @dataclass
@@ -76,7 +73,7 @@ def import_study(
 
 def _attach(told: Imported, trial: FrozenTrial) -> None:
     try:
-        new = told.study.attach(_point(told.study.space, trial.params), float(trial.value or 0.0))
+        new = told.study.attach(_point(trial.params), float(trial.value or 0.0))
     except SpaceError as wrong:
         told.left["not in the space"] += 1
         log.warning("trial %d is left out: %s", trial.number, wrong)
@@ -85,7 +82,7 @@ def _attach(told: Imported, trial: FrozenTrial) -> None:
     told.there += not new
 
 
-def _point(space: Space, params: Mapping[str, Any]) -> dict[str, Any]:
+def _point(params: Mapping[str, Any]) -> dict[str, Any]:
     """Lists are what JSON has made of tuples."""
     return {name: tuple(value) if isinstance(value, list) else value for name, value in params.items()}
 
@@ -138,7 +135,7 @@ def export(study: Study, *, curves: bool = True) -> optuna.Study:
         if source is not None:
             detail = trial_detail(source, result.n)
             steps = dict(next((a.curve for a in detail.attempts if a.attempt == result.attempt), ()))
-        state = _STATES[result.state]
+        state = STATES[result.state]
         made.add_trial(
             _frozen(space, distributions, result.point, state, result.score, steps, result.started, result.took)
         )
@@ -167,10 +164,8 @@ def _frozen(
 
 
 def _distribution(param: Any) -> BaseDistribution:
-    if isinstance(param, Float):
-        return FloatDistribution(param.low, param.high, log=param.log, step=param.step)
-    if isinstance(param, Int):
-        return IntDistribution(param.low, param.high, log=param.log, step=param.step)
+    if isinstance(param, Float | Int):
+        return numeric(param)
     return CategoricalDistribution(shown_choices(param.values if isinstance(param, Choice) else (param.value(),)))
 
 

@@ -14,23 +14,20 @@ from dibs.search import Curve, Pruner, Verdict
 from dibs.search._pruner import word
 
 from ._optuna_sampler import described
-from ._optuna_window import Window, frozen
+from ._optuna_window import STATES, Window, frozen
 
 __all__ = ["OptunaPruner"]
 
 # they note in Optuna's own trials which rungs each has passed
 _REMEMBERING = ("SuccessiveHalvingPruner", "HyperbandPruner")
-_STATES = {
-    "running": TrialState.RUNNING, "done": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed": TrialState.FAIL,
-    "interrupted": TrialState.FAIL,
-}  # fmt: skip
 
 
 class OptunaPruner(Pruner):
     """``Study(..., pruner=OptunaPruner(optuna.pruners.MedianPruner()))``: asked at each report.
 
-    It is made anew by nobody: whoever joins passes an equal one, and ``args`` says what that is. The same curves give the same verdict: the pruner is used as it was given, every time. Raises UsageError for one
-    that remembers things in Optuna's own trials (successive halving, Hyperband): dibs has its own.
+    It is made anew by nobody: whoever joins passes an equal one, and ``args`` says what that is. The same curves give the
+    same verdict: the pruner is used as it was given, every time. Raises UsageError for one that remembers things in
+    Optuna's own trials (successive halving, Hyperband): dibs has its own.
     """
 
     name: ClassVar[str] = "optuna"
@@ -65,6 +62,6 @@ class OptunaPruner(Pruner):
 
 
 def _trial(curve: Curve) -> FrozenTrial:
-    state, pairs = _STATES.get(curve.state, TrialState.FAIL), curve.pairs
+    state, pairs = STATES.get(curve.state, TrialState.FAIL), curve.pairs
     value = pairs[-1][1] if pairs and state in (TrialState.COMPLETE, TrialState.PRUNED) else None
     return frozen(curve.n, state, {}, {}, value, dict(pairs))

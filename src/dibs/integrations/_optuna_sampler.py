@@ -14,23 +14,21 @@ from typing import Any, ClassVar
 import numpy as np
 from optuna import samplers
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
-from optuna.trial import FrozenTrial, Trial, TrialState
+from optuna.trial import FrozenTrial, Trial
 
 from dibs._canon import chance, plain
 from dibs.errors import SpaceError, UsageError
-from dibs.search import STATES, Goal, History, Pair, Sampler
+from dibs.search import STATES as CODES
+from dibs.search import Goal, History, Pair, Sampler
 from dibs.space import Space, Value
 
 from ._optuna_space import distributions_of, number_of, value_of
-from ._optuna_window import Window, frozen
+from ._optuna_window import STATES, Window, frozen
 
 __all__ = ["OptunaSampler", "described"]
 
 # they keep what they have learnt, or how far they are, in attributes of Optuna's own trials or of its study
 _REMEMBERING = ("CmaEsSampler", "NSGAIISampler", "NSGAIIISampler", "GridSampler", "QMCSampler")
-_STATES = {
-    "running": TrialState.RUNNING, "done": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed": TrialState.FAIL,
-}  # fmt: skip
 
 
 class OptunaSampler(Sampler):
@@ -88,7 +86,7 @@ class OptunaSampler(Sampler):
         found: list[FrozenTrial] = []
         rows = zip(history, history.n.tolist(), history.state.tolist(), history.step.tolist(), strict=True)
         for (point, score), n, code, step in rows:
-            state = STATES[code]
+            state = CODES[code]
             held = known.get(n) if n >= 0 else None
             if held is not None and held[0] is point and held[1:3] == (score, state):
                 trial = held[3]
@@ -118,12 +116,12 @@ def _trial(
         values = space.check(point)
     except SpaceError:
         return None
-    if state not in _STATES or (state == "done" and score is None):
+    if state == "interrupted" or (state == "done" and score is None):
         return None
     params = {name: number_of(space[name], values[name]) for name in distributions if name in values}
     steps = {step: score} if score is not None and step >= 0 else {}
     value = score if state in ("done", "pruned") else None
-    return frozen(0, _STATES[state], params, {name: distributions[name] for name in params}, value, steps)
+    return frozen(0, STATES[state], params, {name: distributions[name] for name in params}, value, steps)
 
 
 def _suggested(trial: Trial, name: str, distribution: Any) -> Any:

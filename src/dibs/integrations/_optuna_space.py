@@ -15,7 +15,7 @@ from dibs._canon import dumps, to_json
 from dibs.errors import SpaceError
 from dibs.space import Choice, Constant, Float, Int, Space, Value
 
-__all__ = ["derived_space", "distributions_of", "number_of", "shown_choices", "value_of"]
+__all__ = ["derived_space", "distributions_of", "number_of", "numeric", "shown_choices", "value_of"]
 
 _PLAIN = (type(None), bool, int, float, str)
 
@@ -26,11 +26,16 @@ def distributions_of(space: Space) -> dict[str, BaseDistribution]:
     return {name: _distribution(space[name]) for name in space.order if name in axes}
 
 
-def _distribution(param: Any) -> BaseDistribution:
+def numeric(param: Float | Int) -> BaseDistribution:
+    """The distribution of a range."""
     if isinstance(param, Float):
         return FloatDistribution(param.low, param.high, log=param.log, step=param.step)
-    if isinstance(param, Int):
-        return IntDistribution(param.low, param.high, log=param.log, step=param.step)
+    return IntDistribution(param.low, param.high, log=param.log, step=param.step)
+
+
+def _distribution(param: Any) -> BaseDistribution:
+    if isinstance(param, Float | Int):
+        return numeric(param)
     if param.ordered:
         return IntDistribution(0, param.cells - 1)
     return CategoricalDistribution(range(param.cells))

@@ -16,7 +16,13 @@ from optuna.storages import BaseStorage
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-__all__ = ["Window", "frozen"]
+__all__ = ["STATES", "Window", "frozen"]
+
+#: ours -> theirs; what was interrupted is neither running nor finished there, so it failed
+STATES = {
+    "running": TrialState.RUNNING, "done": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed": TrialState.FAIL,
+    "interrupted": TrialState.FAIL,
+}  # fmt: skip
 
 _NAME = "dibs"
 _BEGAN = datetime(2000, 1, 1)  # no sampler asks when, and the same history must be the same study

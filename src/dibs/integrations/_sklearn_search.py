@@ -1,7 +1,7 @@
 """A scikit-learn search whose candidates are the trials of a study: machines that fit the same thing share the work.
 
 What is searched is known by a digest of data, estimator, folds and scoring, so that nobody joins a search of something
-else. Only the public interface of scikit-learn is used.
+else. Of scikit-learn one private name is used, ``_safe_indexing``: it has no public one for rows of whatever was given.
 """
 
 from __future__ import annotations
@@ -124,7 +124,10 @@ class DibsSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc,unus
         self.sampler, self.seed = sampler, seed
 
     def fit(self, X: Any, y: Any = None, **fit_params: Any) -> DibsSearchCV:
-        """Search, then fit the best candidate to all of the data. ``fit_params`` go to every fit, by fold where they have one item per sample."""
+        """Search, then fit the best candidate to all of the data.
+
+        ``fit_params`` go to every fit, by fold where they have one item per sample.
+        """
         X, y = indexable(X, y)
         folds = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         self.scorer_ = check_scoring(self.estimator, scoring=self.scoring)

@@ -16,6 +16,7 @@ from dibs._canon import digest
 from dibs.errors import UsageError
 
 from ._curve import Curve
+from ._named import made, names_of
 from ._sampler import Goal
 
 __all__ = ["Pruner", "PrunerSpec", "Verdict", "make_pruner", "register_pruner", "seen_of", "word"]
@@ -164,39 +165,7 @@ def make_pruner(
         if len(spec) == 1:
             return make_pruner(spec[0], goal=goal, max_step=max_step, seed=seed)
         spec = {"name": "any", "args": {"of": list(spec)}}
-    made = spec if isinstance(spec, Pruner) else _made(spec)
-    return made.fitted(goal=goal, max_step=max_step, seed=seed)
-
-
-def _made(spec: Any) -> Pruner:
-    if isinstance(spec, type) and issubclass(spec, Pruner):
-        raise UsageError(f"pass an instance of the pruner: {spec.__name__}()")
-    if isinstance(spec, str):
-        spec = {"name": spec}
-    if not isinstance(spec, Mapping) or not isinstance(spec.get("name"), str):
-        raise UsageError(f"{spec!r} is no pruner: pass one of {_names()}, a Pruner, or a list of these")
-    unknown = sorted(str(key) for key in spec if key not in ("name", "version", "args"))
-    if unknown:
-        raise UsageError(f"a pruner has name, version and args, not {unknown[0]!r}")
-    kind = _KNOWN.get(spec["name"])
-    if kind is None:
-        raise UsageError(
-            f"unknown pruner {spec['name']!r}: the known ones are {_names()}; one of your own is passed as an instance"
-        )
-    version = spec.get("version", kind.version)
-    if type(version) is not int or version != kind.version:
-        raise UsageError(
-            f"pruner {kind.name!r} version {version!r} is not the one this dibs knows ({kind.version}): "
-            "go on with the one that knows it, or give the new search another name"
-        )
-    args = spec.get("args", {})
-    if not isinstance(args, Mapping) or any(not isinstance(key, str) for key in args):
-        raise UsageError(f"{args!r} cannot be the arguments of pruner {kind.name!r}")
-    try:
-        return kind(**args)
-    except TypeError as error:
-        raise UsageError(f"pruner {kind.name!r} does not take {dict(args)!r}: {error}") from None
-
-
-def _names() -> str:
-    return ", ".join(sorted(name for name in _KNOWN if name != "any"))
+    found = spec
+    if not isinstance(found, Pruner):
+        found = made("pruner", spec, _KNOWN, names_of(_KNOWN, hidden=("any",)), ", a Pruner, or a list of these")
+    return found.fitted(goal=goal, max_step=max_step, seed=seed)

@@ -15,6 +15,7 @@ from dibs.errors import RefusedError, UsageError
 from dibs.space import Space, Value
 
 from ._history import Pair
+from ._named import made, names_of
 
 __all__ = ["Goal", "Sampler", "make_sampler", "register"]
 
@@ -109,44 +110,8 @@ def make_sampler(
     """
     if isinstance(spec, Sampler):
         return spec.seeded(seed, goal)
-    if isinstance(spec, type) and issubclass(spec, Sampler):
-        raise UsageError(f"pass an instance of the sampler: {spec.__name__}()")
-    if isinstance(spec, str):
-        spec = {"name": spec}
-    if not isinstance(spec, Mapping) or not isinstance(spec.get("name"), str):
-        raise UsageError(f"{spec!r} is no sampler: pass one of {', '.join(sorted(_KNOWN))} or a Sampler")
-    unknown = sorted(str(key) for key in spec if key not in ("name", "version", "args"))
-    if unknown:
-        raise UsageError(f"a sampler has name, version and args, not {unknown[0]!r}")
-    kind = _KNOWN.get(spec["name"])
-    if kind is None:
-        raise UsageError(
-            f"unknown sampler {spec['name']!r}: the known ones are {', '.join(sorted(_KNOWN))}; "
-            "one of your own is passed as an instance"
-        )
-    _check_version(kind, spec.get("version", kind.version))
-    args = spec.get("args", {})
-    if not isinstance(args, Mapping) or any(not isinstance(key, str) or key in ("seed", "goal") for key in args):
-        raise UsageError(f"{args!r} cannot be the arguments of sampler {kind.name!r}")
-    try:
-        made = kind(**args)
-    except TypeError as error:
-        raise UsageError(f"sampler {kind.name!r} does not take {dict(args)!r}: {error}") from None
-    return made.seeded(seed, goal)
-
-
-def _check_version(kind: type[Sampler], version: Any) -> None:
-    if type(version) is not int or version < 1:
-        raise UsageError(f"{version!r} is no version of sampler {kind.name!r}")
-    if version > kind.version:
-        raise UsageError(
-            f"sampler {kind.name!r} version {version} comes from a later dibs, this one knows {kind.version}: upgrade"
-        )
-    if version < kind.version:
-        raise UsageError(
-            f"sampler {kind.name!r} version {version} is from an earlier dibs, this one makes {kind.version}: "
-            "go on with the earlier one, or fork the study"
-        )
+    found = made("sampler", spec, _KNOWN, names_of(_KNOWN), " or a Sampler", ("seed", "goal"))
+    return found.seeded(seed, goal)
 
 
 def _a_seed(seed: Any) -> int | None:

@@ -37,7 +37,8 @@ def _ordered(kind: str, low: Any, high: Any) -> None:
 class Float(Param):
     """A float in [``low``, ``high``], both ends included; ``log`` searches its logarithm, ``step`` a grid from low.
 
-    ``prior`` is a value believed to be good: samplers that learn start near it and exclude nothing for it. A grid ends at the largest ``low + k * step`` that is not above ``high``. ``low == high`` is one value.
+    A grid ends at the largest ``low + k * step`` that is not above ``high``. ``low == high`` is one value. ``prior`` is a
+    value believed to be good: samplers that learn start near it and exclude nothing for it.
     Raises SpaceError for bounds that are no finite numbers, ``log`` with ``low <= 0`` or with a step, a step that
     does not fit into the range.
     """
@@ -175,7 +176,8 @@ def _log_digits(width: float) -> int:
 class Int(Param):
     """An int in [``low``, ``high``], both included; ``log`` searches its logarithm, ``step`` counts from low.
 
-    With ``log`` the number k owns [k - 0.5, k + 0.5) on the log scale. ``prior`` as of a Float. At most 64 bits (45 with log).
+    With ``log`` the number k owns [k - 0.5, k + 0.5) on the log scale. ``prior`` as of a Float. At most 64 bits
+    (45 with log).
     Raises SpaceError for bounds that are no ints, ``log`` with ``low < 1`` or with a step, a step that does not fit.
     """
 

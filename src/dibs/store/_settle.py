@@ -55,10 +55,7 @@ class Settler:
         Raises UnsureError if that could not be learnt in time (others will find the name quiet, if it is
         there), StoreError if the bytes could not even be staged (then nothing was claimed), RefusedError in a copy.
         """
-        if self.bar is not None:
-            self.bar()
-        nonce = self.machine.entropy(16).hex()
-        held = Held(key, nonce, {**body, "nonce": nonce}, b"", self.machine.pid())
+        held = self._new(key, body)
         return held if self._create(held, held.body, durable) else None
 
     def claim_first(self, keys: Iterator[str], body: dict[str, Any], lost: Lost, *, durable: bool = False) -> Held:
@@ -68,10 +65,7 @@ class Settler:
         tried. All of them are tried with one draft: it is taken on only after a name was certainly another's, under
         which no try of ours can land any more. Raises what ``claim`` raises.
         """
-        if self.bar is not None:
-            self.bar()
-        nonce = self.machine.entropy(16).hex()
-        held = Held(next(keys), nonce, {**body, "nonce": nonce}, b"", self.machine.pid())
+        held = self._new(next(keys), body)
 
         def on(data: bytes) -> bool:
             lost(held.key, data)
@@ -91,6 +85,13 @@ class Settler:
             raise NotOwner(f"{held.key} was claimed before this process was forked: only its owner may write it")
         with held.lock:
             self._rewrite(held, {**body, "nonce": held.nonce}, durable)
+
+    def _new(self, key: str, body: dict[str, Any]) -> Held:
+        """What is held once the name is claimed, with a nonce of its own. Raises RefusedError in a copy."""
+        if self.bar is not None:
+            self.bar()
+        nonce = self.machine.entropy(16).hex()
+        return Held(key, nonce, {**body, "nonce": nonce}, b"", self.machine.pid())
 
     def _create(
         self, held: Held, body: dict[str, Any], durable: bool, on: Callable[[bytes], bool] = lambda data: False
@@ -186,12 +187,11 @@ class Settler:
         return {**old, **body}
 
     def _lost_to(self, who: str) -> str:
-        lost = f"was removed and claimed anew by {who}: this process lost it"
-        return (
-            lost
-            if self.backend.root is not None
-            else f"{lost}; if nobody removed it, see what dibs doctor says of the server"
+        """What to say of a name that carries another nonce now; in a bucket the server may have given it twice."""
+        server = (
+            "" if self.backend.root is not None else "; if nobody removed it, see what dibs doctor says of the server"
         )
+        return f"was removed and claimed anew by {who}: this process lost it{server}"
 
     def _look(self, key: str, pauses: Pauses) -> Object | None:
         """Read until it answers: a read that fails says nothing about the name."""

@@ -66,7 +66,8 @@ def claim_attempt(
 ) -> Attempt | None:
     """Claim one attempt; of all callers on all machines at most one gets it.
 
-    ``seed``: the trial's, where an earlier attempt has one already. ``saw``: what the sampler was shown. ``closed``: fields of an attempt that is closed from birth (a poison verdict). Raises UnsureError, StoreError.
+    ``seed``: the trial's, where an earlier attempt has one already. ``saw``: what the sampler was shown. ``closed``:
+    fields of an attempt that is closed from birth (a poison verdict). Raises UnsureError, StoreError.
     """
     clock = store.machine.clock
     body: dict[str, Any] = {

@@ -23,15 +23,13 @@ UNSETTLED_S = 0.1  # how often to look again while a change within the stamp's t
 class Hint:
     """Whether a folder has to be looked into again; all times are this machine's monotonic seconds."""
 
-    __slots__ = ("_listed", "_seen", "alone", "ours", "prefix", "stamp")
+    __slots__ = ("_listed", "_ours", "_seen", "_stamp", "alone", "prefix")
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
         self.alone = False  # the last look found nothing that others had put there
-        # The next change of the stamp is our own doing and not worth a look, unless others are at work here too. What
-        # others did behind it is found by the next look, which comes soon: the stamp has not settled.
-        self.ours = False
-        self.stamp: str | None = None  # as last seen; "" = no such folder
+        self._ours = False
+        self._stamp: str | None = None
         self._seen = self._listed = float("-inf")
 
     def due(self, store: Store, now: float, above: bool = True) -> bool:
@@ -39,17 +37,17 @@ class Hint:
 
         ``above``: whether the folder it lies in may have changed; if not, what was missing still is.
         """
-        if not above and self.stamp == "":
+        if not above and self._stamp == "":
             return False
-        if self.ours and now - self._listed < UNSETTLED_S:
+        if self._ours and now - self._listed < UNSETTLED_S:
             return False  # whatever the stamp says now: it will be looked at before long
         stamp = store.backend.stamp(self.prefix)
-        if self.ours:
-            self.ours = False
-            if stamp != self.stamp and stamp:
-                self.stamp, self._seen = stamp, now  # seen just now, so it is not trusted before it has settled
-        if stamp is None or stamp != self.stamp:
-            self.stamp, self._seen = stamp, now
+        if self._ours:
+            self._ours = False
+            if stamp != self._stamp and stamp:
+                self._stamp, self._seen = stamp, now  # seen just now, so it is not trusted before it has settled
+        if stamp is None or stamp != self._stamp:
+            self._stamp, self._seen = stamp, now
         elif not stamp or now - self._listed < (TRUST_S if self._listed - self._seen >= SETTLED_S else UNSETTLED_S):
             return False  # there is no such folder, and its coming into being changes the stamp
         self._listed = now
@@ -57,7 +55,14 @@ class Hint:
 
     def again(self) -> None:
         """Look again next time, whatever the stamp says: what was found could not be read."""
-        self.stamp, self._listed, self.ours = None, float("-inf"), False
+        self._stamp, self._listed, self._ours = None, float("-inf"), False
+
+    def moved_by_us(self) -> None:
+        """The next change of the stamp is our own doing and not worth a look, unless others are at work here too.
+
+        What others did behind it is found by the next look, which comes soon: the stamp has not settled.
+        """
+        self._ours = self.alone and self._stamp is not None
 
 
 class Names:
@@ -195,7 +200,7 @@ class Names:
         """Our own claim or close moved the trial's block: that alone is no reason to list it."""
         hint = self._blocks["trial"].get(n // BLOCK)
         if hint is not None:
-            hint.ours = hint.alone and hint.stamp is not None
+            hint.moved_by_us()
 
     def crowded(self, n: int) -> None:
         """Somebody else had that name: others are at work in its block, so that every move is worth a look."""

@@ -27,7 +27,7 @@ class Notes:
         self.wishes: dict[str, dict[str, Any]] = {}
         self.released: dict[int, set[int]] = {}
         self.problems: dict[str, str] = {} if problems is None else problems  # key -> why it does not read
-        self.changed: set[int] = set()  # trials whose release notes are others than when ``take_changed`` was asked
+        self._changed: set[int] = set()
         self._stops: set[int] = set()
         self._goes: set[int] = set()
         self._top = Hint(keys.notes())
@@ -43,8 +43,8 @@ class Notes:
 
         ``take_changed`` then has the trials whose release notes are others than before.
         """
-        if now is not None and ((not above and self._top.stamp == "") or not self._moved(now, above)):
-            return  # nobody has ever written a note, as a rule
+        if now is not None and not self._moved(now, above):
+            return
         seen: set[str] = set()
         stops: set[int] = set()
         goes: set[int] = set()
@@ -64,7 +64,7 @@ class Notes:
                     self._read_wish(stem, entry.key)
         self._stops, self._goes = stops, goes
         old = self.released
-        self.changed |= {n for n in released.keys() | old.keys() if released.get(n) != old.get(n)}
+        self._changed |= {n for n in released.keys() | old.keys() if released.get(n) != old.get(n)}
         self.released = released
         self.wishes = {wish: point for wish, point in self.wishes.items() if wish in wishes}
         for key in [key for key in self.problems if key.startswith(self.keys.notes()) and key not in seen]:
@@ -72,7 +72,9 @@ class Notes:
 
     def take_changed(self) -> set[int]:
         """The trials whose release notes changed since this was asked last, whoever refreshed meanwhile."""
-        changed, self.changed = self.changed, set()
+        if not self._changed:
+            return self._changed
+        changed, self._changed = self._changed, set()
         return changed
 
     def _moved(self, now: float, above: bool) -> bool:

@@ -33,9 +33,7 @@ class Rolls:
         self.store, self.keys, self._problems = store, keys, problems
         self._next = 0  # the first level-0 sequence number nobody was seen to have
         self._joined: set[int] = set()  # level-1 numbers known to be there
-        self.torn: dict[
-            str, str
-        ] = {}  # key -> version of what did not read; where a claim is a folder it may just be young
+        self.torn: dict[str, str] = {}  # key -> version of what did not read; by mkdir it may only be young
         self.began = False
         self.threshold = T + int.from_bytes(store.machine.entropy(2), "big") % T
         self.unrolled: dict[tuple[int, int], bytes] = {}  # closed, in no roll seen: published by somebody some day
@@ -46,9 +44,8 @@ class Rolls:
         yield from self._mended()
         if not self.began:
             yield from self._all()
-            self.began = (
-                True  # not before: a look that failed on its way would leave a gap that hides what is behind it
-            )
+            # not before: a look that failed on its way would leave a gap that hides what is behind it
+            self.began = True
         while True:
             records = self._read(0, self._next)
             if records is not None:

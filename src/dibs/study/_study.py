@@ -44,7 +44,8 @@ class Study:
     Every argument left out means "as created". Joining with another space, goal, sampler, pruner, seed, stale_s or
     max_step raises RefusedError; no such study raises NotFound; see also Store for what its URL may raise.
 
-    ``sampler``: a name ("auto", the default, "gp", "tpe", "sobol", "random", "grid") or an instance. ``seed``: an integer, drawn once if left out.
+    ``sampler``: a name ("auto", the default, "gp", "tpe", "sobol", "random", "grid") or an instance.
+    ``seed``: an integer, drawn once if left out.
     ``pruner``: a name ("median", "percentile", "asha", "hyperband", "threshold", "patience", "diverged"), an instance, or
     a list of these; without one no trial is stopped early. ``max_step``: the last step a full trial reports.
     ``stale_s``: seconds without a beat after which a running attempt is called quiet (3600).

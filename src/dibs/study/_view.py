@@ -203,8 +203,7 @@ class View(Known):
                 self._take_mine(mine)
             else:
                 self._put(Seen(mine.n, mine.attempt, mine.record(), self.newest))
-        if self.notes.changed:
-            super()._catch_up()
+        super()._catch_up()
 
     # reading
 

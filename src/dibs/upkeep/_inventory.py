@@ -114,19 +114,17 @@ def _sort_in(store: Store, found: Inventory, entry: Entry, place: Place) -> None
     if place.kind == "blob":
         found.blobs[place.digest] = entry
         return
+    if place.kind == "live":
+        found.live[place.study, place.n, place.attempt] = entry
     if place.kind == "entry":
         found.journals.setdefault(place.study, set()).add(place.n)
     try:
         there = store.backend.read(entry.key)
     except RecordError as wrong:
-        if place.kind == "live":
-            found.live[place.study, place.n, place.attempt] = entry
         _unreadable(found, entry.key, "torn", str(wrong), place)
         return
     if there is None:
         return  # removed meanwhile
-    if place.kind == "live":
-        found.live[place.study, place.n, place.attempt] = entry
     if not there.data:
         kind = "unwritten" if store.backend.traits.claim == "mkdir" else "torn"
         _unreadable(found, entry.key, kind, "it is empty", place)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from dibs.store import BLOCK, JournalKeys
+
 __all__ = ["PER_ROLL", "Place", "place_of"]
 
 _N = r"(?P<n>\d{8,})-(?P<attempt>\d+)"
@@ -33,7 +35,7 @@ _SHAPES = [
         "work": rf"study/(?P<study>{_SEGMENT})/work/{_N}(/.*)?",
     }.items()
 ]
-BLOCK, PER_ROLL = 256, 1024
+PER_ROLL = JournalKeys.PER_ROLL
 
 
 class Place(NamedTuple):

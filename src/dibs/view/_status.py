@@ -116,9 +116,8 @@ def _process(who: Who) -> tuple[str, str, int, str]:
 def _who(view: View, records: list[TrialRecord]) -> dict[Who, tuple[int, int, int]]:
     """Who took part: attempts, done ones, running ones."""
     found = {who: (count, done, 0) for who, (count, done) in view.table.parts().items()}
-    tops = {
-        (seen.n, seen.attempt) for seen in view.running()
-    }  # one that has a successor runs no more, as far as anybody knows
+    # an attempt that has a successor runs no more, as far as anybody knows
+    tops = {(seen.n, seen.attempt) for seen in view.running()}
     for record in records:
         count, done, running = found.get(record.who, (0, 0, 0))
         found[record.who] = (count + 1, done + (record.state == "done"), running + ((record.n, record.attempt) in tops))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.study.frames import a_study
 
 from dibs import Choice, Float, Int, Space, Study
 from dibs.study import _frame
@@ -17,13 +18,7 @@ SPACE = Space(x=Float(0.0, 1.0), k=Int(1, 9), c=Choice("a", 1, None), y=Float(0.
 
 @pytest.fixture
 def study(tmp_path: Path) -> Study:
-    study = Study(tmp_path / "store", "s", SPACE, goal="min", seed=3)
-    for trial in study.trials(12):
-        with trial:
-            trial.report(trial.point["x"])
-            if trial.n == 3:
-                raise ValueError("no")
-    return study
+    return a_study(tmp_path, SPACE)
 
 
 def only(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
