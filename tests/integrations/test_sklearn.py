@@ -98,16 +98,19 @@ def test_candidates_that_cannot_be_fitted_are_told(tmp_path: Path, iris: tuple[A
 def test_several_processes_share_one_search(tmp_path: Path) -> None:
     program = tmp_path / "search.py"
     program.write_text(
+        "import sys\n"
         "from sklearn.datasets import load_iris\n"
         "from sklearn.linear_model import LogisticRegression\n"
         "from dibs import Float\n"
         "from dibs.sklearn import DibsSearchCV\n"
         "if __name__ == '__main__':\n"
         f"    found = DibsSearchCV(LogisticRegression(max_iter=200), {{'C': Float(1e-3, 1e2, log=True)}}, "
-        f"store={str(tmp_path / 'store')!r}, study='s', trials=6, cv=3, seed=1)\n"
+        f"store={str(tmp_path / 'store')!r}, study='s', trials=6, cv=3, seed=1, workers=int(sys.argv[1]))\n"
         "    print(found.fit(*load_iris(return_X_y=True)).best_params_)\n"
     )
-    crew = [subprocess.Popen([sys.executable, str(program)], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    crew = [
+        subprocess.Popen([sys.executable, str(program), workers], stdout=subprocess.PIPE, text=True) for workers in "12"
+    ]
     said = {process.communicate()[0] for process in crew}
     assert len(said) == 1
     assert [result.attempt for result in Study(tmp_path / "store", "s").results("done")] == [0] * 6
