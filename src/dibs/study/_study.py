@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 
 from dibs._canon import digest as digest_of
 from dibs._canon import plain, to_json
+from dibs.cell import UNLIMITED, Limits
 from dibs.errors import NotFound, UsageError
 from dibs.search import History, PrunerSpec, Sampler
 from dibs.space import Space
@@ -22,7 +23,6 @@ from ._attempt import Attempt
 from ._claimer import Claimer
 from ._curves import curves_of
 from ._definition import Definition, ForeignPruner, ForeignSampler, check_terms, create_or_join
-from ._limits import UNLIMITED, Limits
 from ._loop import loop
 from ._pruning import Pruning
 from ._results import TrialResult

@@ -23,13 +23,13 @@ def family(pid: int) -> list[int]:
     return found
 
 
-def resident(pid: int, beyond: int = 0) -> int | None:
-    """Resident bytes of the process and its descendants; None if that cannot be seen here.
+def resident(pid: int, beyond: int = 0, *, itself: bool = True) -> int | None:
+    """Resident bytes of the process (unless ``itself`` is False) and its descendants; None if that cannot be seen here.
 
     Pages that several of them share count in each; only where that sum is over ``beyond`` are they told apart,
     which costs the kernel a walk through their page tables.
     """
-    members = family(pid)
+    members = family(pid)[not itself :]
     sizes = [size for member in members if (size := _resident(member)) is not None]
     if not sizes:
         return None

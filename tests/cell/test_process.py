@@ -1,0 +1,258 @@
+"""Real programs: their log, their score, their curve, and every way in which they end."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dibs.cell import Cause, Limits, Told, run
+from dibs.errors import StoreError
+
+from .programs import Watching, alive, job, number_in, ran, until
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/ns/pid").exists(), reason="without /proc nobody tells who lives")
+
+
+def test_a_score_and_a_log_of_both_streams(tmp_path: Path) -> None:
+    ending = ran(tmp_path, "echo to-err >&2; pwd; echo '{\"score\": 0.25}'")
+    assert (ending.cause, ending.told, ending.asked) == (Cause.OK, Told(0.25), False)
+    log = (tmp_path / "log.txt").read_text().splitlines()
+    assert sorted(log) == sorted(["to-err", str(tmp_path / "own"), '{"score": 0.25}'])
+    assert ending.evidence.peak_bytes
+    assert ending.evidence.cpu_s is not None
+
+
+def test_arguments_and_environment_are_exact(tmp_path: Path) -> None:
+    words = ["", "a b", "a\nb", "'\"$x`", "ü€😀", "\udcff", "-", "{}"]
+    text = "import os, sys; os.write(1, b'|'.join(map(os.fsencode, sys.argv[1:])) + os.environb[b'ODD'])"
+    ending = ran(tmp_path, text, *words, program=sys.executable, environ={"ODD": "é\n"})
+    assert ending.cause is Cause.OK
+    assert (tmp_path / "log.txt").read_bytes() == "|".join(words).encode("utf-8", "surrogateescape") + "é\n".encode()
+
+
+def test_it_starts_alone_and_with_nothing_to_read(tmp_path: Path) -> None:
+    text = (
+        'read x; echo "read $?"; python=$(ps -o sid= -p $$ 2>/dev/null); echo $$ > pid; ls /proc/$$/fd | tr "\\n" " "'
+    )
+    ending = ran(tmp_path, text)
+    assert ending.cause is Cause.OK
+    said = (tmp_path / "log.txt").read_text()
+    assert said.startswith("read 1\n")
+    fds = {int(fd) for fd in said.splitlines()[-1].split()} - {10, 255}  # shells keep the script open there
+    assert fds <= {0, 1, 2}
+
+
+def test_the_result_file_wins(tmp_path: Path) -> None:
+    ending = ran(tmp_path, 'echo 7 > "$DIBS_RESULT"; echo \'{"score": 1}\'')
+    assert ending.told == Told(7.0)
+
+
+def test_a_result_file_that_is_a_pipe_or_empty_stops_nobody(tmp_path: Path) -> None:
+    ending = ran(tmp_path / "a", 'mkfifo "$DIBS_RESULT"; echo \'{"score": 1}\'')
+    assert ending.told is not None
+    assert "is no file" in ending.told.wrong
+    assert ran(tmp_path / "b", ': > "$DIBS_RESULT"; echo \'{"score": 1}\'').told == Told(1.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("printf '{\"score\": 2}'", Told(2.0)),  # no newline at the end
+        ("head -c 100000 /dev/urandom; echo; echo '{\"score\": 3}'", Told(3.0)),
+        ("echo '{\"score\": 1}'; echo '{\"score\": 4}'; echo bye", Told(4.0)),
+        ("echo done", None),
+        ("true", None),
+    ],
+)
+def test_the_last_line_with_a_score_counts(tmp_path: Path, text: str, told: Told | None) -> None:
+    assert ran(tmp_path, text).told == told
+
+
+def test_nan_is_told_as_nan(tmp_path: Path) -> None:
+    told = ran(tmp_path, "echo '{\"score\": NaN}'").told
+    assert told is not None
+    assert told.score is not None
+    assert math.isnan(told.score)
+
+
+def test_progress_is_seen_while_it_runs(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "go")
+
+    class Letting(Watching):
+        def progress(self, told: Told) -> bool:
+            if told.step == 0:
+                (tmp_path / "go").open("w").close()  # it waits for this
+            return super().progress(told)
+
+    watching = Letting()
+    text = f'echo \'{{"step": 0, "score": 1}}\'; : < \'{tmp_path}/go\'; echo \'{{"step": 1, "score": 2}}\''
+    ending = ran(tmp_path, text, watching=watching)
+    assert watching.steps == [(0, 1.0), (1, 2.0)]
+    assert ending.told == Told(2.0, step=1)
+
+
+def test_stopped_by_its_curve_it_has_time_to_end(tmp_path: Path) -> None:
+    text = """
+trap 'echo saved > checkpoint; exit 0' TERM
+echo '{"step": 0, "score": 9}'
+while :; do sleep 0.01; done
+"""
+    ending = ran(tmp_path, text, watching=Watching(stop_at=0), grace_s=60.0)
+    assert ending.asked
+    assert (tmp_path / "own" / "checkpoint").read_text() == "saved\n"
+
+
+def test_what_does_not_listen_is_killed(tmp_path: Path) -> None:
+    text = "trap '' TERM; echo $$ > pid; while :; do sleep 0.01; done"
+    pid = tmp_path / "own" / "pid"
+    ending = ran(tmp_path, text, watching=Watching(stops=lambda: number_in(pid) > 0), grace_s=0.1)
+    assert (ending.asked, ending.evidence.signal) == (True, signal.SIGKILL)
+    assert not alive(number_in(pid))
+
+
+def test_over_the_time_limit(tmp_path: Path) -> None:
+    ending = ran(tmp_path, "sleep 1000", limits=Limits(time_s=0.3))
+    assert (ending.cause, ending.detail, ending.asked) == (Cause.TIME, "over the time limit of 0.3s", False)
+
+
+def test_over_the_memory_limit_counting_grandchildren(tmp_path: Path) -> None:
+    text = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'x = b\"x\" * (300 << 20); input() if 0 else __import__(\"time\").sleep(1000)'])"
+    ending = ran(tmp_path, text, program=sys.executable, limits=Limits(memory_bytes=200 << 20))
+    assert ending.cause is Cause.CGROUP_MEMORY
+    assert ending.detail.startswith("over the memory limit of 200 MiB (")
+
+
+def test_killed_from_outside(tmp_path: Path) -> None:
+    ending = ran(tmp_path, "echo '{\"score\": 1}'; kill -9 $$")
+    assert (ending.cause, ending.evidence.signal) == (Cause.VANISHED, signal.SIGKILL)
+    assert "vanished: killed by SIGKILL" in ending.detail
+
+
+def test_an_error_shows_its_last_line(tmp_path: Path) -> None:
+    ending = ran(tmp_path, "echo first; echo 'bad: \x1b[31mno such layer' >&2; exit 3")
+    assert ending.detail == "code error: exit status 3: bad: ?[31mno such layer"
+
+
+def test_what_it_leaves_behind_is_gone(tmp_path: Path) -> None:
+    text = """
+( setsid sh -c 'echo $$ > daemon; exec sleep 1000' & )
+sleep 1000 & echo $! > child
+while [ ! -s daemon ]; do sleep 0.01; done
+echo '{"score": 1}'
+"""
+    ending = ran(tmp_path, text)
+    assert (ending.cause, ending.told, ending.evidence.left) == (Cause.OK, Told(1.0), 2)
+    assert not alive(number_in(tmp_path / "own" / "daemon"))
+    assert not alive(number_in(tmp_path / "own" / "child"))
+
+
+def test_a_reader_of_its_last_pipe_may_finish(tmp_path: Path) -> None:
+    ending = ran(tmp_path, "mkfifo p; ( cat p; echo '{\"score\": 5}' ) & echo last > p")
+    assert ending.told == Told(5.0)
+
+
+def test_a_program_that_cannot_be_executed(tmp_path: Path) -> None:
+    ending = run(job(tmp_path, "not a program", program=str(tmp_path / "script")), Watching())
+    assert (ending.cause, ending.told) == (Cause.CODE, None)
+    assert "Permission denied" in ending.detail
+
+
+def test_a_hundred_megabytes_of_output_are_logged_and_not_held(tmp_path: Path) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    text = (
+        "head -c 50000000 /dev/zero; echo; yes 'some words of a line' | head -c 50000000; echo; echo '{\"score\": 1}'"
+    )
+    ending = ran(tmp_path, text)
+    assert ending.told == Told(1.0)
+    assert (tmp_path / "log.txt").stat().st_size == 100_000_002 + len('{"score": 1}\n')
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 30_000  # KiB
+
+
+def test_an_endless_curve_is_thinned_and_the_last_one_is_there(tmp_path: Path) -> None:
+    watching = Watching()
+    text = 'awk \'BEGIN { for (i = 0; i < 200000; i++) printf "{\\"step\\": %d, \\"score\\": %d}\\n", i, i }\''
+    ending = ran(tmp_path, text, watching=watching)
+    assert ending.told == Told(199_999.0, step=199_999)
+    assert len(watching.steps) < 6000
+    assert watching.steps[-1] == (199_999, 199_999.0)
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", tmp_path]).returncode:
+        pytest.skip("a small file system needs root")
+    try:
+        ending = ran(tmp_path, "i=0; while [ $i -lt 20000 ]; do echo some words of a log; i=$((i+1)); done; exit 1")
+    finally:
+        subprocess.run(["umount", "-l", tmp_path], check=True)
+    assert ending.cause is Cause.DISK
+    assert ending.evidence.log_lost > 0
+
+
+def test_a_log_that_cannot_be_written_is_the_stores_trouble(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"the log .* cannot be written: No such file"):
+        ran(tmp_path, "true", log=tmp_path / "nowhere" / "log.txt")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, ValueError])
+def test_whatever_interrupts_the_run_ends_the_program(tmp_path: Path, error: type[BaseException]) -> None:
+    pid = tmp_path / "own" / "pid"
+    raised = []
+
+    def stops() -> bool:
+        if number_in(pid) and not raised:
+            raised.append(1)
+            raise error
+        return False
+
+    with pytest.raises(error):
+        ran(
+            tmp_path,
+            "trap 'echo x > asked; exit' TERM; echo $$ > pid; while :; do sleep 0.01; done",
+            watching=Watching(stops=stops),
+        )
+    assert not alive(number_in(pid))
+    assert (tmp_path / "own" / "asked").exists() == (error is KeyboardInterrupt)  # whom a person interrupts may save
+
+
+WORKER = """
+import sys
+from pathlib import Path
+from dibs.cell import run
+from tests.cell.programs import Watching, job
+run(job(Path(sys.argv[1]), Path(sys.argv[2]).read_text()), Watching())
+"""
+
+
+@pytest.mark.parametrize("who", ["worker", "warden"])
+def test_a_killed_worker_or_warden_leaves_nothing_running(tmp_path: Path, who: str) -> None:
+    text = "setsid sh -c 'echo $$ > daemon; sleep 1000; true' & sh -c 'echo $$ > child; sleep 1000; true' & echo $$ > pid; wait"
+    (tmp_path / "text").write_text(text)
+    own = tmp_path / "own"
+    root = Path(__file__).parents[2]
+    worker = subprocess.Popen(
+        [sys.executable, "-c", WORKER, str(tmp_path), str(tmp_path / "text")],
+        env={**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"},
+    )
+    pids = [until(lambda name=name: number_in(own / name)) for name in ("pid", "child", "daemon")]
+    warden = int(Path(f"/proc/{pids[0]}/stat").read_text().rpartition(")")[2].split()[1])
+    os.kill(worker.pid if who == "worker" else warden, signal.SIGKILL)
+    worker.wait(60)
+    gone = pids if who == "worker" else pids[:2]  # without a warden, only a session of its own escapes
+    until(lambda: not any(alive(pid) for pid in gone))
+    until(lambda: not alive(warden))
+    if who == "warden":
+        assert worker.returncode == 0
+        os.kill(pids[2], signal.SIGKILL)
+
+
+def test_evidence_is_json(tmp_path: Path) -> None:
+    ending = ran(tmp_path, "exit 1", environ={"SLURM_JOB_ID": "7"})
+    assert json.loads(json.dumps(ending.evidence.to_json()))["scheduler"] == {"SLURM_JOB_ID": "7"}
