@@ -81,7 +81,7 @@ class Command:
 
     def check(self, known: Collection[str]) -> None:
         """UsageError for a hole that nothing fills."""
-        self.template.check({*known, *self.scripts})
+        self.template.check({*known, *(name for name, at in self.scripts.items() if at is None)})
 
     def with_copies(self, copies: Mapping[str, str], digests: Mapping[str, str]) -> Command:
         """The same command, with files as written run from where they are now."""

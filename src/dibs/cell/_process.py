@@ -104,6 +104,7 @@ class _Run:
         self.kill_at: float | None = None
         self.give_up_at: float | None = None
         self.measure_at = 0.0
+        self.lingering = False  # the program has ended, and what it left behind may do so
         self.over = False  # the warden has ended
 
     def run(self) -> Ending:
@@ -168,7 +169,8 @@ class _Run:
                     poll.unregister(fd)
             now = self.clock.monotonic()
             if "ended" in self.words:
-                self.kill_at = self.kill_at if self.kill_at is not None else now + _LINGER_S
+                if not self.lingering:
+                    self.lingering, self.kill_at = True, now + _LINGER_S
             elif not self.asked and not self.limit:
                 self._watch(now - began, now)
             if self.kill_at is not None and now >= self.kill_at:

@@ -11,6 +11,7 @@ from ._models import (
     Problem,
     Row,
     Running,
+    Script,
     StoreStatus,
     StudyLine,
     StudyStatus,
@@ -24,7 +25,7 @@ from ._table import STATES, best_rows, results_table
 from ._words import ago, duration, point_text, score_text
 
 __all__ = [
-    "STATES", "AttemptDetail", "Part", "Plain", "Problem", "Row", "Running", "Source", "StoreStatus", "StudyLine",
+    "STATES", "AttemptDetail", "Part", "Plain", "Problem", "Row", "Running", "Script", "Source", "StoreStatus", "StudyLine",
     "StudyStatus", "TrialDetail", "ago", "best_rows", "duration", "point_text", "results_table", "score_text",
     "store_status", "study_status", "trial_detail",
 ]  # fmt: skip

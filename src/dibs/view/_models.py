@@ -100,6 +100,16 @@ class Part(Plain):
 
 
 @dataclass(frozen=True, slots=True)
+class Script(Plain):
+    """A version of a script that `dibs exec` has run in a study, by digest; ``command`` and ``me``: of its first run."""
+
+    file: str
+    digest: str
+    command: str
+    me: str
+
+
+@dataclass(frozen=True, slots=True)
 class StudyStatus(Plain):
     """Everything about a study at a glance.
 
@@ -134,6 +144,7 @@ class StudyStatus(Plain):
     newest_at: str | None
     still_s: float | None
     queued: tuple[dict[str, Any], ...] = field(default=(), metadata=POINTS)
+    programs: tuple[Script, ...] = ()
 
     @property
     def settled(self) -> int:
