@@ -154,6 +154,7 @@ def test_what_is_wrong_with_the_command_is_one_sentence_and_no_store(
         ((*words("--deny-read", "nothing"), "true"), "what is not to be read must be there: nothing"),
         ((*words("--freeze", "nothing"), "true"), "there is no file nothing"),
         ((*words("--out", "{previous}"), "true"), "{previous} in '{previous}' is nothing"),
+        ((*words("--keep", "../x"), "true"), "--keep ../x: name a file within the output folder"),
     ],
 )
 def test_what_is_wrong_with_the_options_is_one_sentence(

@@ -79,6 +79,27 @@ def test_sigterm_is_passed_on_and_anybody_resumes(spawn: Spawn, gated: Path, tmp
     assert (own(tmp_path, 0, 1) / "log.txt").read_text() == 'from saved\n{"score": 1}\n'  # in a folder of its own
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_kept_files_reach_a_machine_that_has_not_the_folder(
+    spawn: Spawn, gated: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    first, second = ({**os.environ, "DIBS_WORK": str(tmp_path / name)} for name in ("disk1", "disk2"))
+    child = spawn(*[word for word in words("--keep", "checkpoint", trials=1) if word != "--quiet"], env=first)
+    out = tmp_path / "disk1" / "mill" / "work" / "00000000-0" / "out"
+    until(lambda: number_in(out / "pid"))
+    child.send_signal(number)
+    if number == signal.SIGINT:
+        until(lambda: "no new trials" in child.stderr.readline())
+        child.send_signal(number)
+    child.communicate()
+    assert child.returncode == (143 if number == signal.SIGTERM else 130)
+    again = spawn(*words("--keep", "checkpoint", trials=1), env=second)
+    _, err = again.communicate()
+    assert again.returncode == 0, err
+    log = (tmp_path / "disk2" / "mill" / "work" / "00000000-1" / "log.txt").read_text()
+    assert log == 'from saved\n{"score": 1}\n'
+
+
 def test_the_grace_is_the_programs_and_then_it_is_killed(spawn: Spawn, gated: Path, tmp_path: Path) -> None:
     gated.write_text(GATED.replace("trap 'echo saved > checkpoint; sync_up; exit 0' TERM", "trap '' TERM"))
     child = spawn(*words("--grace", "0.5s", trials=1))
@@ -155,7 +176,7 @@ def test_an_edited_script_changes_nothing_under_a_live_run(spawn: Spawn, gated: 
     begun(tmp_path)
     gated.write_text("#!/bin/sh\nexit 9\n")
     (tmp_path / "go").touch()
-    out, err = child.communicate()
+    _, err = child.communicate()
     assert child.returncode == 0, err
     assert ended(tmp_path) == [(n, 0, "done") for n in range(3)]
     again = spawn(*words("--max-failures", "0", trials=4))

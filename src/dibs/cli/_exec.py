@@ -5,13 +5,13 @@ from __future__ import annotations
 import copy
 import logging
 import os
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import click
 
-from dibs.cell import Command, Isolation, Limits, Template, freeze, isolation_status, parse, text_of
+from dibs.cell import Command, Isolation, Limits, Template, freeze, isolation_status, parse, resident, text_of
 from dibs.errors import DibsError, NotFound, UsageError
 from dibs.space import Space
 from dibs.store import Store, is_bucket
@@ -52,6 +52,8 @@ def _of_run() -> Iterator[click.Parameter]:
               help="The space: TOML, JSON or YAML.  [default: the study's, if it exists]")  # fmt: skip
 @click.option("--shell", is_flag=True, help="COMMAND is one line for sh -c.")
 @click.option("--out", metavar="FOLDER", help="Output folders, such as /scratch/{name}.  [default: each attempt's own]")
+@click.option("--keep", multiple=True, metavar="FILE",
+              help="Keep this file of {out} in the store; the next attempt finds it in {previous}.")  # fmt: skip
 @click.option("--freeze", multiple=True, metavar="FILE", help="Run from a private copy of this file, too.")
 @click.option("--no-freeze", is_flag=True, help="Run the script itself, whoever edits it.")
 @click.option("--isolate", is_flag=True, help="Let it write only to its own folder and scratch.")
@@ -106,13 +108,15 @@ def verb(words: tuple[str, ...], store: str | None, study: str | None, as_json: 
     check_space(given, space, folders)
     if options["goal"] is None and not _run._exists(where, name):
         raise UsageError("no goal: say --goal min, or --goal max if more is better")
-    isolation = _isolation(options, where, here, folders)
+    if options["memory"] is not None and resident(os.getpid()) is None:
+        raise UsageError("--memory needs /proc, where what a process holds can be read: there is none here")
+    isolation, keep = _isolation(options, where, here, folders), _inside(options["keep"])
     place = str(options["space_file"] or name)
     opened = _run._open(where, name, SearchFile(place, _nothing, space, {}), options)
     with freeze(given, opened.store, name, options["me"]) as frozen:
         program = Program(
             frozen, out=folders, limits=Limits(options["time_limit"], options["memory"]), grace_s=options["grace"],
-            isolation=isolation,
+            isolation=isolation, keep=keep,
         )  # fmt: skip
         return _searched(opened, SearchFile(place, program, space, {}), options, as_json=as_json)
 
@@ -129,6 +133,15 @@ def _searched(study: Study, found: SearchFile, options: dict[str, Any], *, as_js
     except UsageError as wrong:  # said by the run: everything that could be checked has been
         raise DibsError(f"{wrong} (see --max-failures)" if "all failed" in str(wrong) else str(wrong)) from wrong
     return _run.conclude(study, summary, words, as_json=as_json)
+
+
+def _inside(names: Sequence[str]) -> tuple[str, ...]:
+    """Files within an output folder. UsageError for one that would be elsewhere, or that stands for something else."""
+    for name in names:
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts or path.parts[:1] in ((), ("program",)):
+            raise UsageError(f"--keep {name}: name a file within the output folder, such as best.pt")
+    return tuple(str(PurePosixPath(name)) for name in names)
 
 
 def _isolation(options: dict[str, Any], where: str, here: Path, folders: Template | None) -> Isolation | None:

@@ -63,6 +63,7 @@ class Program:
     """``Study.run(Program(command), ...)``: picklable. ``out``: where output folders are, None = each attempt's own.
 
     ``limits``: of time and memory, kept by the cell; cores and devices are the worker's. ``grace_s``: the run's.
+    ``keep``: files in its output folder that are kept by digest at its end, so that the next attempt has them anywhere.
     """
 
     command: Command
@@ -70,6 +71,7 @@ class Program:
     limits: Limits = UNLIMITED
     grace_s: float = 30.0
     isolation: Isolation | None = None
+    keep: tuple[str, ...] = ()
 
     def __call__(self, trial: Trial) -> None:
         """Run the attempt; closes it unless it was told to stop."""
@@ -83,7 +85,12 @@ class Program:
         fields |= {"previous": str(previous)} if previous is not None else {}
         for name, digest in self.command.digests.items():
             trial._attempt.files[f"program/{os.path.normpath(name)}"] = digest
-        ending = run_cell(self._job(trial, fields), _Watcher(trial))
+        try:
+            ending = run_cell(self._job(trial, fields), _Watcher(trial))
+        except KeyboardInterrupt:
+            self._keep(trial, Path(fields["out"]))
+            raise
+        self._keep(trial, Path(fields["out"]))
         self._close(trial, ending, fields)
 
     # before
@@ -137,17 +144,26 @@ class Program:
         return Path(os.path.realpath(out))
 
     def _previous(self, trial: Trial) -> Path | None:
-        """The output folder of the newest earlier attempt that has left something in it, if it is on this machine."""
+        """What the newest earlier attempt has left that can be had: its output folder, if that is on this machine, or one
+        with the files that were kept of it."""
         for attempt in range(trial.attempt - 1, -1, -1):
             out = Path(self._fields(trial, attempt)["out"])
             try:
                 if any(out.iterdir()):
                     return out
             except OSError:
-                continue
+                pass
+            kept = {name: digest for name, digest in trial._files_of(attempt).items() if name in self.keep}
+            if kept:
+                return _brought(trial, kept)
         return None
 
     # after
+
+    def _keep(self, trial: Trial, out: Path) -> None:
+        for name in self.keep:
+            if (out / name).is_file() and not trial.closed:
+                trial.save(name, out / name)
 
     def _close(self, trial: Trial, ending: Ending, fields: Mapping[str, str]) -> None:
         if trial.closed or ending.asked:
@@ -181,6 +197,16 @@ def _with_point(fields: Mapping[str, str], trial: Trial) -> dict[str, str]:
     """What fills a command line. A parameter's name is the parameter's, also where it has no value."""
     rest = {name: text for name, text in fields.items() if name not in trial._space}
     return rest | {name: text_of(value) for name, value in trial.point.items()}
+
+
+def _brought(trial: Trial, kept: Mapping[str, str]) -> Path:
+    """A folder with the kept files of an earlier attempt under their names. Raises StoreError."""
+    folder = trial.folder / "previous"
+    for name, digest in kept.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        trial._attempt.bring(digest, lambda there=path.parent: there).rename(path)  # type: ignore[misc]
+    return folder
 
 
 def _finish(trial: Trial, told: Told | None) -> None:
