@@ -166,6 +166,16 @@ def test_a_program_that_cannot_be_executed(tmp_path: Path) -> None:
     assert "Permission denied" in ending.detail
 
 
+def test_arguments_that_no_program_can_be_given(tmp_path: Path) -> None:
+    ending = ran(tmp_path, "true", "x" * (3 << 20))
+    assert (ending.cause, ending.detail) == (Cause.CODE, "code error: Argument list too long")
+
+
+def test_it_may_close_its_streams_and_go_on(tmp_path: Path) -> None:
+    ending = ran(tmp_path, 'exec >&- 2>&-; sleep 0.1; echo 3 > "$DIBS_RESULT"')
+    assert (ending.cause, ending.told) == (Cause.OK, Told(3.0))
+
+
 def test_a_hundred_megabytes_of_output_are_logged_and_not_held(tmp_path: Path) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     text = (

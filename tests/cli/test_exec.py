@@ -290,12 +290,16 @@ def test_folders_named_after_their_attempt_are_never_shared(dibs: Call, mill: Pa
     assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["mill-0-0", "mill-1-0", "mill-2-0"]
 
 
-def test_two_stores_in_one_work_folder_do_not_share_folders(dibs: Call, mill: Path, tmp_path: Path) -> None:
+def test_two_stores_in_one_work_folder_share_no_folder_and_no_result(dibs: Call, mill: Path, tmp_path: Path) -> None:
+    script(mill, '#!/bin/sh\nls; echo x > made; [ -e "$DIBS_HERE/stale" ] || echo 7 > "$DIBS_RESULT"\n')
     work = str(tmp_path / "work")
     dibs(*words(trials=1), "./train.sh", "{lr}", DIBS_WORK=work)
+    (tmp_path / "stale").touch()
     other = tuple("s2" if word == "s" else word for word in words("--max-failures", "0", trials=1))
     dibs(*other, "./train.sh", "{lr}", code=1, DIBS_WORK=work)
-    assert "give each store a DIBS_WORK of its own" in (Study(tmp_path / "s2", "mill").results()[0].reason or "")
+    assert [result.state for result in Study(tmp_path / "s2", "mill").results()] == ["failed"]  # no score of another's
+    assert len(list((tmp_path / "work").rglob("made"))) == 2
+    assert "made" not in (tmp_path / "work" / "mill" / "work" / "00000000-0" / "log.txt").read_text()
 
 
 def test_status_shows_the_versions_of_a_script(dibs: Call, mill: Path) -> None:

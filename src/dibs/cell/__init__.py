@@ -11,7 +11,7 @@ from ._usage import family, resident
 
 if TYPE_CHECKING:
     from ._causes import LOST, Cause, Evidence, classify
-    from ._claim import claim_folder
+    from ._claim import claim_folder, folder_owner
     from ._command import Command
     from ._environ import check_values, text_of, variables_of
     from ._frozen import Frozen, freeze, frozen_in
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LOST", "UNLIMITED", "Cause", "Command", "Ending", "Evidence", "Frozen", "Isolation", "Job", "Limits", "Line", "Template",
-    "Told", "Watcher", "Words", "check_names", "check_values", "claim_folder", "classify", "family", "freeze", "frozen_in", "is_limit", "isolation_status",
+    "Told", "Watcher", "Words", "check_names", "check_values", "claim_folder", "classify", "family", "folder_owner", "freeze", "frozen_in", "is_limit", "isolation_status",
     "parse", "resident", "run", "size_text", "span_text", "text_of", "variables_of",
 ]  # fmt: skip
 
 _HOMES = {
     "_causes": ("LOST", "Cause", "Evidence", "classify"),
-    "_claim": ("claim_folder",),
+    "_claim": ("claim_folder", "folder_owner"),
     "_command": ("Command",),
     "_environ": ("check_values", "text_of", "variables_of"),
     "_frozen": ("Frozen", "freeze", "frozen_in"),

@@ -12,7 +12,7 @@ from pathlib import Path
 from dibs.errors import UsageError
 from dibs.store import Store
 
-__all__ = ["claim_folder"]
+__all__ = ["claim_folder", "folder_owner"]
 
 _OWNER, _REFUSED = "owner", "refused"
 
@@ -38,6 +38,12 @@ def claim_folder(store: Store, path: Path, owner: str) -> None:
             f"{owner} would write to {real}{where}, and that belongs to {theirs}: make output folders differ, such as "
             f"with {{name}} in them"
         )
+
+
+def folder_owner(store: Store, path: Path) -> str | None:
+    """Whose the folder is, None if nobody's, or if whoever asked for it was refused."""
+    found = store.resolve(_name(os.path.realpath(path)))
+    return None if found is None or found.meta.get(_REFUSED) else str(found.meta.get(_OWNER))
 
 
 def _owner(store: Store, path: str, asking: str, *, around: bool = False) -> str | None:

@@ -6,6 +6,7 @@ and dies with neither of them alone. Whoever runs it is asked at every step and 
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -111,16 +112,8 @@ class _Run:
         began, before = self.clock.monotonic(), kills()
         self.log_fd = _opened(self.job.log)
         try:
-            self._start()
-            try:
-                self._tend(began)
-            except KeyboardInterrupt:
-                self.asked = True
-                self._ask_to_end()  # a second one does not come back here
-                self._tend(began)
-                raise
-            finally:
-                self._end()
+            if self._start():
+                self._whole(began)
         finally:
             os.close(self.log_fd)
         took_s = self.clock.monotonic() - began
@@ -129,9 +122,21 @@ class _Run:
         cause = classify(evidence)
         return Ending(cause, detail_of(cause, evidence), self._result(), self.asked, evidence, took_s)
 
+    def _whole(self, began: float) -> None:
+        try:
+            self._tend(began)
+        except KeyboardInterrupt:
+            self.asked = True
+            self._ask_to_end()  # a second one does not come back here
+            self._tend(began)
+            raise
+        finally:
+            self._end()
+
     # the processes
 
-    def _start(self) -> None:
+    def _start(self) -> bool:
+        """Start the warden; False if what it was to be given is more than any program can be."""
         import subprocess
 
         job, isolation = self.job, self.job.isolation
@@ -148,6 +153,9 @@ class _Run:
             )  # fmt: skip
         except OSError as wrong:
             os.close(events)
+            if wrong.errno == errno.E2BIG:  # its arguments and variables, which are the point's
+                self.words["not_started"] = wrong.strerror
+                return False
             raise StoreError(f"no process could be started in {job.cwd}: {wrong.strerror or wrong}") from wrong
         finally:
             os.close(theirs)
@@ -156,6 +164,7 @@ class _Run:
         self.events, self.output, self.errors = events, self.warden.stdout.fileno(), self.warden.stderr.fileno()
         for fd in (events, self.output, self.errors):
             os.set_blocking(fd, False)
+        return True
 
     def _tend(self, began: float) -> None:
         """Until the warden has ended; then everything the program wrote has been read."""

@@ -27,16 +27,15 @@ from dibs.cell import (
     Told,
     check_names,
     check_values,
-    claim_folder,
     text_of,
     variables_of,
 )
 from dibs.cell import run as run_cell
-from dibs.errors import StoreError, UsageError
+from dibs.errors import UsageError
 from dibs.space import Space
 
+from ._outputs import Outputs, left_by, make_outputs, record_of
 from ._trial import Trial
-from ._workplace import place_of
 
 __all__ = ["FIELDS", "Program", "check_space"]
 
@@ -75,88 +74,67 @@ class Program:
 
     def __call__(self, trial: Trial) -> None:
         """Run the attempt; closes it unless it was told to stop."""
+        attempt, fields = trial._attempt, self._fields(trial, trial.attempt)
         try:
-            fields = self._fields(trial, trial.attempt)
-            fields["out"] = str(self._own_out(trial, Path(fields["out"])))
+            outputs = make_outputs(attempt, self._elsewhere(trial, fields))
         except UsageError as wrong:
             trial.fail(str(wrong))
             return
-        previous = self._previous(trial)
-        fields |= {"previous": str(previous)} if previous is not None else {}
-        for name, digest in self.command.digests.items():
-            trial._attempt.files[f"program/{os.path.normpath(name)}"] = digest
+        fields |= {"out": str(outputs.out), "result": str(outputs.result), **self._previous(trial, outputs)}
+        attempt.files |= {f"program/{os.path.normpath(name)}": digest for name, digest in self.command.digests.items()}
         try:
-            ending = run_cell(self._job(trial, fields), _Watcher(trial))
+            ending = run_cell(self._job(trial, fields, outputs), _Watcher(trial))
         except KeyboardInterrupt:
-            self._keep(trial, Path(fields["out"]))
+            self._keep(trial, outputs.out)
             raise
-        self._keep(trial, Path(fields["out"]))
+        self._keep(trial, outputs.out)
         self._close(trial, ending, fields)
 
     # before
 
-    def _job(self, trial: Trial, fields: Mapping[str, str]) -> Job:
-        study = trial._attempt.keys.name
-        argv, more = self.command.filled(_with_point(fields, trial))
-        environ = variables_of(os.environ, trial.point, fields, fields["name"], study) | more
-        folder, out = trial.folder, Path(fields["out"])
-        if self.isolation is not None and self.isolation.own_temporary:
-            (folder / "tmp").mkdir(exist_ok=True)
-            environ["TMPDIR"] = str(folder / "tmp")
-        return Job(
-            argv=argv, environ=environ, cwd=out, own=(folder, out), log=trial.log, result=Path(fields["result"]),
-            limits=self.limits, grace_s=_WITHIN_GRACE * self.grace_s, isolation=self.isolation,
-            clock=trial._attempt.store.machine.clock,
-        )  # fmt: skip
-
     def _fields(self, trial: Trial, attempt: int) -> dict[str, str]:
-        """What the command line may name, for this or an earlier attempt at the trial."""
-        ours, study = trial._attempt, trial._attempt.keys.name
-        folder = place_of(ours).with_name(Path(ours.keys.work(trial.n, attempt)).name)
-        fields = {
+        """What the command line may name whatever the folder, for this or an earlier attempt at the trial."""
+        study = trial._attempt.keys.name
+        return {
             "study": study, "trial": str(trial.n), "attempt": str(attempt), "seed": str(trial.seed),
-            "name": f"{study}-{trial.n}-{attempt}", "result": str(folder / "result.json"), "here": str(self.command.here),
+            "name": f"{study}-{trial.n}-{attempt}", "here": str(self.command.here),
         }  # fmt: skip
-        out = folder / "out"
-        if self.out is not None:
-            text = self.out.fill(_with_point(fields, trial))
-            if text is None:
-                raise UsageError(f"{self.out.text} names a parameter that is not active at this point: leave it out")
-            out = self.command.here / text
-        return {**fields, "out": str(out)}
 
-    def _own_out(self, trial: Trial, out: Path) -> Path:
-        """The output folder, this attempt's alone. Raises UsageError, StoreError."""
-        try:
-            if self.out is None:
-                _ = trial.folder
-                out.mkdir()  # of a folder that an attempt has to itself, making it is the claim
-                return out
-            out.mkdir(parents=True, exist_ok=True)
-        except FileExistsError:
-            raise UsageError(
-                f"{out} is there already, so that somebody else may write to it: give each store a DIBS_WORK of its own"
-            ) from None
-        except OSError as wrong:
-            raise StoreError(f"the output folder {out} cannot be made: {wrong.strerror or wrong}") from wrong
-        owner = f"trial {trial.n} attempt {trial.attempt} of study {trial._attempt.keys.name!r}"
-        claim_folder(trial._attempt.store, out, owner)
-        return Path(os.path.realpath(out))
+    def _elsewhere(self, trial: Trial, fields: Mapping[str, str]) -> Path | None:
+        """The output folder that ``out`` asks for. Raises UsageError."""
+        if self.out is None:
+            return None
+        text = self.out.fill(_with_point(fields, trial))
+        if text is None:
+            raise UsageError(f"{self.out.text} names a parameter that is not active at this point: leave it out")
+        return self.command.here / text
 
-    def _previous(self, trial: Trial) -> Path | None:
+    def _previous(self, trial: Trial, outputs: Outputs) -> dict[str, str]:
         """What the newest earlier attempt has left that can be had: its output folder, if that is on this machine, or one
         with the files that were kept of it."""
-        for attempt in range(trial.attempt - 1, -1, -1):
-            out = Path(self._fields(trial, attempt)["out"])
-            try:
-                if any(out.iterdir()):
-                    return out
-            except OSError:
-                pass
-            kept = {name: digest for name, digest in trial._files_of(attempt).items() if name in self.keep}
-            if kept:
-                return _brought(trial, kept)
-        return None
+        for number in range(trial.attempt - 1, -1, -1):
+            record = record_of(trial._attempt, number)
+            if record is None:
+                continue
+            found = left_by(trial._attempt, record, self._elsewhere(trial, self._fields(trial, number)))
+            kept = {name: digest for name, digest in record.files.items() if name in self.keep}
+            if found is None and kept:
+                found = _brought(trial, kept, outputs.base / "previous")
+            if found is not None:
+                return {"previous": str(found)}
+        return {}
+
+    def _job(self, trial: Trial, fields: Mapping[str, str], outputs: Outputs) -> Job:
+        argv, more = self.command.filled(_with_point(fields, trial))
+        environ = variables_of(os.environ, trial.point, fields, fields["name"], fields["study"]) | more
+        if self.isolation is not None and self.isolation.own_temporary:
+            (outputs.base / "tmp").mkdir(exist_ok=True)
+            environ["TMPDIR"] = str(outputs.base / "tmp")
+        return Job(
+            argv=argv, environ=environ, cwd=outputs.out, own=(outputs.base, outputs.out), log=trial.log,
+            result=outputs.result, limits=self.limits, grace_s=_WITHIN_GRACE * self.grace_s, isolation=self.isolation,
+            clock=trial._attempt.store.machine.clock,
+        )  # fmt: skip
 
     # after
 
@@ -199,9 +177,8 @@ def _with_point(fields: Mapping[str, str], trial: Trial) -> dict[str, str]:
     return rest | {name: text_of(value) for name, value in trial.point.items()}
 
 
-def _brought(trial: Trial, kept: Mapping[str, str]) -> Path:
+def _brought(trial: Trial, kept: Mapping[str, str], folder: Path) -> Path:
     """A folder with the kept files of an earlier attempt under their names. Raises StoreError."""
-    folder = trial.folder / "previous"
     for name, digest in kept.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
