@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ try own ': > inside; mkdir d; mv inside d/moved; rm d/moved'
 try above ': > ../../outside'
 try neighbour 'echo x >> ../../neighbour/checkpoint'
 try truncate ': > ../../neighbour/checkpoint'
+try cut '"$PYTHON" -c "import os, sys; os.truncate(sys.argv[1], 0)" ../../neighbour/checkpoint'
 try remove 'rm ../../neighbour/checkpoint'
 try read 'cat ../../neighbour/checkpoint > copy'
 try temporary 'echo x > "$TMPDIR/scratch"'
@@ -38,7 +40,12 @@ def isolated(folder: Path, text: str, **more: object) -> list[str]:
     isolation = Isolation.of(
         {"TMPDIR": str(folder / "scratch"), "HOME": str(folder)}, kept=[folder / "cell", folder / "neighbour"], **more
     )  # type: ignore[arg-type]
-    ending = ran(folder / "cell", text, isolation=isolation, environ={"TMPDIR": str(folder / "scratch")})
+    ending = ran(
+        folder / "cell",
+        text,
+        isolation=isolation,
+        environ={"TMPDIR": str(folder / "scratch"), "PYTHON": sys.executable},
+    )
     assert ending.cause is Cause.OK, ending
     return (folder / "cell" / "log.txt").read_text().splitlines()
 
@@ -47,7 +54,7 @@ def isolated(folder: Path, text: str, **more: object) -> list[str]:
 def test_it_writes_to_its_own_folder_and_scratch_alone(tmp_path: Path) -> None:
     said = isolated(tmp_path, TRIES)
     assert said == [
-        "own yes", "above no", "neighbour no", "truncate no", "remove no", "read yes", "temporary yes", "null yes",
+        "own yes", "above no", "neighbour no", "truncate no", "cut no", "remove no", "read yes", "temporary yes", "null yes",
         "shared yes", "child no",
     ]  # fmt: skip
     assert (tmp_path / "neighbour" / "checkpoint").read_text() == "theirs"

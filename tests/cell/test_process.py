@@ -142,6 +142,15 @@ def test_an_error_shows_its_last_line(tmp_path: Path) -> None:
     assert ending.detail == "code error: exit status 3: bad: ?[31mno such layer"
 
 
+def test_what_it_says_last_on_stderr_stands_last(tmp_path: Path) -> None:
+    class Late(Watching):
+        def progress(self, told: Told) -> bool:
+            return bool(until((tmp_path / "own" / "written").exists)) and False
+
+    text = 'echo \'{"step": 0, "score": 1}\'; echo working; echo bad >&2; : > written; exit 1'
+    assert ran(tmp_path, text, watching=Late()).detail == "code error: exit status 1: bad"
+
+
 def test_what_it_leaves_behind_is_gone(tmp_path: Path) -> None:
     text = """
 ( setsid sh -c 'echo $$ > daemon; exec sleep 1000' & )
@@ -242,7 +251,7 @@ run(job(Path(sys.argv[1]), Path(sys.argv[2]).read_text()), Watching())
 """
 
 
-@pytest.mark.parametrize("who", ["worker", "warden"])
+@pytest.mark.parametrize("who", ["worker", "warden", "both"])
 def test_a_killed_worker_or_warden_leaves_nothing_running(tmp_path: Path, who: str) -> None:
     text = "setsid sh -c 'echo $$ > daemon; sleep 1000; true' & sh -c 'echo $$ > child; sleep 1000; true' & echo $$ > pid; wait"
     (tmp_path / "text").write_text(text)
@@ -254,14 +263,19 @@ def test_a_killed_worker_or_warden_leaves_nothing_running(tmp_path: Path, who: s
     )
     pids = [until(lambda name=name: number_in(own / name)) for name in ("pid", "child", "daemon")]
     warden = int(Path(f"/proc/{pids[0]}/stat").read_text().rpartition(")")[2].split()[1])
-    os.kill(worker.pid if who == "worker" else warden, signal.SIGKILL)
+    if who == "both":
+        os.kill(worker.pid, signal.SIGSTOP)  # it must not see to it
+    for process in {"worker": [worker.pid], "warden": [warden], "both": [warden, worker.pid]}[who]:
+        os.kill(process, signal.SIGKILL)
     worker.wait(60)
-    gone = pids if who == "worker" else pids[:2]  # without a warden, only a session of its own escapes
+    # without a warden a session of its own escapes; without both, all but the program itself
+    gone = {"worker": pids, "warden": pids[:2], "both": pids[:1]}[who]
     until(lambda: not any(alive(pid) for pid in gone))
     until(lambda: not alive(warden))
     if who == "warden":
         assert worker.returncode == 0
-        os.kill(pids[2], signal.SIGKILL)
+    for pid in set(pids) - set(gone):
+        os.kill(pid, signal.SIGKILL)
 
 
 def test_evidence_is_json(tmp_path: Path) -> None:

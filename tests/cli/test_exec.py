@@ -302,6 +302,17 @@ def test_two_stores_in_one_work_folder_share_no_folder_and_no_result(dibs: Call,
     assert "made" not in (tmp_path / "work" / "mill" / "work" / "00000000-0" / "log.txt").read_text()
 
 
+def test_what_another_store_left_is_no_earlier_attempt(dibs: Call, mill: Path, tmp_path: Path) -> None:
+    script(mill, '#!/bin/sh\necho "of $DIBS_HERE/$1: $(cat "$DIBS_PREVIOUS/made")"; echo "$1" > made\n'
+           '[ "$1.$DIBS_ATTEMPT" = s2.0 ] && kill -9 $$; echo 7 > "$DIBS_RESULT"\n')  # fmt: skip
+    for store in ("s", "s2"):
+        given = [store if word == "s" else word for word in words(trials=1)]
+        dibs(*given, "./train.sh", store, DIBS_WORK=str(tmp_path / "work"))
+    assert [result.attempt for result in Study(tmp_path / "s2", "mill").results()] == [1]
+    log = (tmp_path / "work" / "mill" / "work" / "00000000-1" / "log.txt").read_text()
+    assert log == f"of {tmp_path}/s2: s2\n"
+
+
 def test_status_shows_the_versions_of_a_script(dibs: Call, mill: Path) -> None:
     dibs(*words(trials=1), "./train.sh", "{lr}")
     script(mill, WELL + "# mended\n")
