@@ -102,7 +102,7 @@ def test_progress_is_seen_while_it_runs(tmp_path: Path) -> None:
 def test_stopped_by_its_curve_it_has_time_to_end(tmp_path: Path) -> None:
     text = """
 trap 'echo saved > checkpoint; exit 0' TERM
-(trap '' TERM; sleep 1000) &
+(trap '' TERM; sleep 300) &
 echo '{"step": 0, "score": 9}'
 while :; do sleep 0.01; done
 """
@@ -120,7 +120,7 @@ def test_what_does_not_listen_is_killed(tmp_path: Path) -> None:
 
 
 def test_over_the_time_limit(tmp_path: Path) -> None:
-    ending = ran(tmp_path, "sleep 1000", limits=Limits(time_s=0.3))
+    ending = ran(tmp_path, "sleep 300", limits=Limits(time_s=0.3))
     assert (ending.cause, ending.detail, ending.asked) == (Cause.TIME, "over the time limit of 0.3s", False)
 
 
@@ -153,8 +153,8 @@ def test_what_it_says_last_on_stderr_stands_last(tmp_path: Path) -> None:
 
 def test_what_it_leaves_behind_is_gone(tmp_path: Path) -> None:
     text = """
-( setsid sh -c 'echo $$ > daemon; exec sleep 1000' & )
-sleep 1000 & echo $! > child
+( setsid sh -c 'echo $$ > daemon; exec sleep 300' & )
+sleep 300 & echo $! > child
 while [ ! -s daemon ]; do sleep 0.01; done
 echo '{"score": 1}'
 """
@@ -253,7 +253,7 @@ run(job(Path(sys.argv[1]), Path(sys.argv[2]).read_text()), Watching())
 
 @pytest.mark.parametrize("who", ["worker", "warden", "both"])
 def test_a_killed_worker_or_warden_leaves_nothing_running(tmp_path: Path, who: str) -> None:
-    text = "setsid sh -c 'echo $$ > daemon; sleep 1000; true' & sh -c 'echo $$ > child; sleep 1000; true' & echo $$ > pid; wait"
+    text = "setsid sh -c 'echo $$ > daemon; exec sleep 300' & sh -c 'echo $$ > child; exec sleep 300' & echo $$ > pid; wait"
     (tmp_path / "text").write_text(text)
     own = tmp_path / "own"
     root = Path(__file__).parents[2]

@@ -23,7 +23,7 @@ if [ "$DIBS_TRIAL" = 0 ] && [ "$DIBS_ATTEMPT" = 0 ]; then
   trap 'echo saved > checkpoint; sync_up; exit 0' TERM
   sync_up() { :; }
   echo $$ > pid
-  (trap '' TERM; echo $$ > none; setsid sleep 1000) &
+  (trap '' TERM; echo $$ > none; setsid sleep 300) &
   while [ ! -e "$DIBS_HERE/go" ]; do sleep 0.02; done
 fi
 [ -z "$1" ] || echo "from $(cat "$1/checkpoint" 2>/dev/null)"
