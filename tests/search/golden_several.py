@@ -1,4 +1,4 @@
-"""The points given where there are several goals or constraints, and those of ``nsga2``, kept in golden_several.json.
+"""The points given where there are several goals or constraints, and those of ``nsga2`` and ``cmaes``, kept in golden_several.json.
 
 Played as in golden_models.py, with the same rules: a difference means another sequence, so raise the sampler's
 ``version``, then run ``python -m tests.search.golden_several``.
@@ -30,7 +30,10 @@ CASES = [
     *(("nsga2", space, goals, True) for space in ("mixed", "conditional", "finite") for goals in (1, 3)),
     ("nsga2", "numbers", 2, False),
 ]
-LIBRARY: list[Any] = []
+LIBRARY = [
+    *(("cmaes", space, 1, False) for space in ("mixed", "numbers", "stepped", "finite")),
+    ("cmaes", "numbers", 1, True),
+]
 TRIALS, WORKERS = 48, 5
 
 

@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.space.spaces import points, spaces, typed_items
 
-from dibs.search import GP, NSGA2, STATES, TPE, Auto, History, Random, Sampler, Sobol, make_sampler
+from dibs.errors import UsageError
+from dibs.search import CMAES, GP, NSGA2, STATES, TPE, Auto, History, Random, Sampler, Sobol, make_sampler
 from dibs.space import Space
 
 from .golden_models import MIXED, NUMBERS
@@ -66,6 +67,10 @@ def test_another_machine_gives_the_same_points(change: dict[str, str]) -> None:
 def test_who_can_do_with_several_goals() -> None:
     for name in ("auto", "gp", "grid", "nsga2", "random", "sobol", "tpe"):
         assert make_sampler(name, seed=0, goal=BOTH).goal == BOTH
+    with pytest.raises(UsageError, match="'cmaes' searches for one goal, not 2: take one of auto, gp, grid, nsga2"):
+        make_sampler("cmaes", seed=0, goal=BOTH)
+    with pytest.raises(UsageError):
+        CMAES(goal=BOTH)
 
 
 @EACH
@@ -128,14 +133,18 @@ def histories(draw: st.DrawFn, space: Space, goals: int) -> History:
     return History.of(rows)
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", [*KINDS, CMAES], ids=lambda kind: kind.name)
 @FEW
 @given(st.data(), st.integers(0, 10**6))
 def test_any_history_gives_a_point_of_the_space(kind: type[Sampler], data: st.DataObject, n: int) -> None:
     space = data.draw(spaces())
-    goals = data.draw(st.integers(1, 3))
+    goals = data.draw(st.integers(1, 3)) if kind.several else 1
+    if kind is CMAES and any(space[name].when for name in space.names):
+        with pytest.raises(UsageError, match="no space with conditions"):
+            kind(seed=1, goal="min").ask(space, n)
+        return
     history = data.draw(histories(space, goals))
-    few = {"population": 4} if kind is NSGA2 else {}  # enough to learn from
+    few = {"population": 4} if kind in (NSGA2, CMAES) else {}  # enough to learn from
     sampler = kind(**few, seed=1, goal="min" if goals == 1 else ("min", "max", "min")[:goals])
     point = sampler.ask(space, n, history)
     assert typed_items(space.check(point)) == typed_items(point or {})

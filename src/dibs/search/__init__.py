@@ -3,6 +3,7 @@
 from ._any import AnyOf
 from ._asha import Asha, Hyperband
 from ._auto import Auto
+from ._cmaes import CMAES
 from ._curve import Curve
 from ._fronts import non_dominated
 from ._gp import GP
@@ -18,6 +19,7 @@ from ._sobol import Sobol
 from ._tpe import TPE
 
 __all__ = [
+    "CMAES",
     "GP",
     "NSGA2",
     "STATES",
