@@ -55,23 +55,31 @@ class History(Sequence[Pair]):
     step: NDArray[np.int64]
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
-        kept = [
-            (
-                -1 if row[0] is None else row[0], _score(row[2]), _code(row[3]), -1 if row[4] is None else row[4], row[1],
-                row[5] if len(row) > 5 else None,
-            )
-            for row in rows
-        ]  # fmt: skip
+        given: list[Any] = rows if isinstance(rows, list) else list(rows)
+        kept: list[tuple[Any, ...]]
+        limited = False
+        try:
+            kept = [
+                (-1 if n is None else n, _score(score), _code(state), -1 if step is None else step, point)
+                for n, point, score, state, step in given
+            ]
+        except ValueError:  # one has an excess, or is wrong and will say so again
+            limited = True
+            kept = [
+                (-1 if n is None else n, _score(score), _code(state), -1 if step is None else step, point, *more)
+                for n, point, score, state, step, *more in given
+            ]
         kept.sort(key=lambda row: row[0])
-        goals = max((len(row[1]) for row in kept if type(row[1]) is tuple), default=1)
+        excess = [row[5] if len(row) > 5 else None for row in kept] if limited else []
+        score, scores = _as_columns([row[1] for row in kept])
         self._adopt(
             np.array([row[0] for row in kept], np.int64),
-            np.array([None if type(row[1]) is tuple else row[1] for row in kept], np.float64),  # None becomes nan
+            score,
             np.array([row[2] for row in kept], np.int8),
             np.array([row[3] for row in kept], np.int64),
             [row[4] for row in kept],
-            None if goals == 1 else _padded([row[1] for row in kept], goals),
-            np.array([row[5] for row in kept], np.float64) if any(row[5] is not None for row in kept) else None,
+            scores,
+            None if all(each is None for each in excess) else np.array(excess, np.float64),  # None becomes nan
         )
 
     def _adopt(
@@ -240,7 +248,6 @@ class History(Sequence[Pair]):
         return f"<History of {len(self)}, {int(np.count_nonzero(~np.isnan(self.scores).any(axis=1)))} with a score>"
 
 
-_NOTHING = History()
 _DEEPEST = 32
 
 
@@ -255,6 +262,8 @@ def _unpickle(*columns: Any) -> History:
 
 def _score(score: Any) -> Score | None:
     """As a history has it; of several, one that is missing or not finite means that there is none."""
+    if type(score) is float:
+        return score if math.isfinite(score) else None
     if score is None:
         return None
     if isinstance(score, tuple | list):
@@ -266,14 +275,19 @@ def _score(score: Any) -> Score | None:
     return number if math.isfinite(number) else None
 
 
-def _padded(scores: list[Any], goals: int) -> NDArray[np.float64]:
-    """A column for each goal; whoever has fewer numbers has nan for the others, and so counts as without a score."""
-    table = np.full((len(scores), goals), np.nan)
-    for row, given in zip(table, scores, strict=True):
-        if given is not None:
-            numbers = given if type(given) is tuple else (given,)
-            row[: len(numbers)] = numbers
-    return table
+def _as_columns(scores: list[Score | None]) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    """The column of scores, and a column for each goal if there are several, nan where there is none."""
+    try:
+        column = np.array(scores, np.float64)  # None becomes nan
+        if column.ndim == 1:
+            return column, None
+    except (TypeError, ValueError):
+        pass  # tuples, and others beside them
+    rows = [score if isinstance(score, tuple) else () for score in scores]
+    goals = max(map(len, rows))
+    # whoever has fewer numbers than others counts as without a score
+    table = np.array([row if len(row) == goals else (math.nan,) * goals for row in rows])
+    return np.full(len(rows), math.nan), table
 
 
 def _both_scores(ours: History, theirs: History) -> NDArray[np.float64] | None:
@@ -301,3 +315,6 @@ def _code(state: str) -> int:
         return _CODES[state]
     except (KeyError, TypeError):
         raise UsageError(f"state {state!r} is none of {', '.join(STATES)}") from None
+
+
+_NOTHING = History()
