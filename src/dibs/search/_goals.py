@@ -1,8 +1,8 @@
 """Several goals as one, and constraints as an order: what the models for one score make of more.
 
-ParEGO (Knowles 2006): each index weighs the goals in a way of its own, drawn by its seed from a small set of weights
-spread evenly, and the model sees one score: the augmented Chebyshev distance from the best value of each goal. Weights
-from a small set, since what a model fits is remembered for each of them.
+ParEGO (Knowles 2006): each index weighs the goals in a way of its own, drawn by its seed, and the model sees one score:
+the augmented Chebyshev distance from the best value of each goal. Knowles draws from a small set of weights. Here that
+set is only what lengths are fitted for, since a fit is remembered; a front of as many points as weights is a poor one.
 """
 
 from __future__ import annotations
@@ -16,16 +16,31 @@ import numpy as np
 from ._fronts import undominated
 from ._stream import Array, Stream
 
-__all__ = ["drawn_weights", "merged", "violation"]
+__all__ = ["drawn_weights", "merged", "near_weights", "violation"]
 
 _WEIGHTS = 12  # about so many of them
 _AUGMENTED = 0.05
+_ALONE = 0.2  # else the ends of the front are found late, and with them what a goal's range is
 
 
 def drawn_weights(goals: int, stream: Stream) -> Array:
-    """Non-negative weights of sum 1, one of the few of :func:`_lattice`."""
-    lattice = _lattice(goals)
-    result: Array = lattice[int(stream.uniform(1)[0] * len(lattice))]
+    """Non-negative weights of sum 1: one goal alone in one of five draws, else evenly distributed over all there are."""
+    choice, *rest = stream.uniform(goals + 1).tolist()
+    if choice < _ALONE:
+        alone: Array = np.eye(goals)[int(choice / _ALONE * goals)]
+        return alone
+    parts = -np.log(1.0 - np.array(rest))
+    result: Array = parts / max(float(parts.sum()), 1e-300)
+    return result
+
+
+def near_weights(weights: Array) -> Array:
+    """The nearest of about a dozen; one goal's is what it is."""
+    if len(weights) == 1:
+        return weights
+    lattice = _lattice(len(weights))
+    distance = np.round(np.square(lattice - weights).sum(axis=1), 9)
+    result: Array = lattice[int(np.argmin(distance))]
     return result
 
 

@@ -14,7 +14,7 @@ from ._cube import Cube
 from ._feasible import log_feasibility
 from ._fresh import Fresh
 from ._gaussian import Features, Posterior, fitted, scaled, standardised
-from ._goals import violation
+from ._goals import near_weights, violation
 from ._model import Model, believed
 from ._normal import log_improvement
 from ._past import Past, best_first, rows_at, scores_of
@@ -116,7 +116,7 @@ def _taken(rows: Array, running: Array) -> Any:
 
 def _fit(cube: Cube, past: Past, features: Features) -> Array:
     """Fitted on the lowest indexes, as many as the highest rung that is reached: most asks find it done already."""
-    y = scores_of(past.many[: _rung(len(past.y))], past.weights)
+    y = scores_of(past.many[: _rung(len(past.y))], near_weights(past.weights))
     chosen = _bounded(np.argsort(y, kind="stable"))
     rows = rows_at(cube, past, past.scored[chosen])
     return fitted(features.of(rows), features.axis, standardised(scaled(y)[chosen]))

@@ -285,8 +285,8 @@ def _as_columns(scores: list[Score | None]) -> tuple[NDArray[np.float64], NDArra
         pass  # tuples, and others beside them
     rows = [score if isinstance(score, tuple) else () for score in scores]
     goals = max(map(len, rows))
-    # whoever has fewer numbers than others counts as without a score
-    table = np.array([row if len(row) == goals else (math.nan,) * goals for row in rows])
+    # one number too many in one row must not cost the others theirs
+    table = np.array([row + (math.nan,) * (goals - len(row)) for row in rows])
     return np.full(len(rows), math.nan), table
 
 
