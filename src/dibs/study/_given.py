@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from dibs._canon import from_json
@@ -10,12 +11,13 @@ from dibs.record import decode
 from dibs.store import Store, StudyKeys
 
 from ._names import Hint
+from ._scoring import Attached
 
 __all__ = ["Given"]
 
 
-class Given(dict[str, tuple[dict[str, Any], float]]):
-    """key -> (point, score) of one study's attached results, as last refreshed."""
+class Given(dict[str, Attached]):
+    """key -> one study's attached results, as last refreshed."""
 
     def __init__(self, store: Store, keys: StudyKeys, problems: dict[str, str]) -> None:
         super().__init__()
@@ -44,12 +46,29 @@ class Given(dict[str, tuple[dict[str, Any], float]]):
             if there is None:
                 return
             body = decode(there.data, key)
-            point = {str(name): from_json(value) for name, value in body["point"].items()}
-            if type(body["score"]) not in (int, float):
-                raise TypeError("the score is no number")
-            self[key] = (point, float(body["score"]))
+            self[key] = _attached(body)
             self._problems.pop(key, None)
         except RecordError as wrong:
             self._problems[key] = str(wrong)
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as wrong:
             self._problems[key] = f"{key} is not an attached result ({wrong!r:.120})"
+
+
+def _attached(body: Mapping[str, Any]) -> Attached:
+    """Raises KeyError, TypeError, ... for what is none."""
+    point = {str(name): from_json(value) for name, value in body["point"].items()}
+    score, scores, constraints = body["score"], body.get("scores"), body.get("constraints")
+    if score is None and type(scores) is not list:
+        raise TypeError("it has no score")
+    return Attached(
+        point,
+        None if score is None else _number(score),
+        () if score is not None else tuple(_number(each) for each in scores or ()),
+        None if constraints is None else {str(name): _number(value) for name, value in constraints.items()},
+    )
+
+
+def _number(value: Any) -> float:
+    if type(value) not in (int, float):
+        raise TypeError("a score is no number")
+    return float(value)

@@ -20,11 +20,11 @@ from ._plain import Plain
 from ._source import Source
 from ._status import study_status
 from ._stores import store_status
-from ._table import STATES, best_rows, results_table
-from ._words import ago, duration, point_text, score_text
+from ._table import STATES, best_rows, front_rows, results_table
+from ._words import ago, constraints_text, duration, goal_text, point_text, score_text, scores_text
 
 __all__ = [
     "STATES", "AttemptDetail", "Part", "Plain", "Problem", "Row", "Running", "Source", "StoreStatus", "StudyLine",
-    "StudyStatus", "TrialDetail", "ago", "best_rows", "duration", "point_text", "results_table", "score_text",
-    "store_status", "study_status", "trial_detail",
+    "StudyStatus", "TrialDetail", "ago", "best_rows", "constraints_text", "duration", "front_rows", "goal_text", "point_text",
+    "results_table", "score_text", "scores_text", "store_status", "study_status", "trial_detail",
 ]  # fmt: skip
