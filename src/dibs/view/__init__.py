@@ -4,6 +4,8 @@ No reader takes a lock or writes a byte, so ages count back from the newest stam
 lower bounds, and a store that is read-only is as readable as any.
 """
 
+from ._best_so_far import BestSoFar, Settled, best_so_far
+from ._contours import Cell, Contour, Spot2, contour
 from ._detail import trial_detail
 from ._models import (
     AttemptDetail,
@@ -17,6 +19,9 @@ from ._models import (
     TrialDetail,
 )
 from ._plain import Plain
+from ._rulers import Axis, Band
+from ._scored import Scored, scored, sign_of
+from ._slices import Slice, Slices, Spot, Summary, slices
 from ._source import Source
 from ._status import study_status
 from ._stores import store_status
@@ -24,7 +29,9 @@ from ._table import STATES, best_rows, results_table
 from ._words import ago, duration, point_text, score_text
 
 __all__ = [
-    "STATES", "AttemptDetail", "Part", "Plain", "Problem", "Row", "Running", "Source", "StoreStatus", "StudyLine",
-    "StudyStatus", "TrialDetail", "ago", "best_rows", "duration", "point_text", "results_table", "score_text",
-    "store_status", "study_status", "trial_detail",
+    "STATES", "AttemptDetail", "Axis", "Band", "BestSoFar", "Cell", "Contour", "Part", "Plain",
+    "Problem", "Row", "Running", "Scored", "Settled", "Slice", "Slices", "Source", "Spot", "Spot2", "StoreStatus",
+    "StudyLine", "StudyStatus", "Summary", "TrialDetail", "ago", "best_rows", "best_so_far", "contour", "duration",
+    "point_text", "results_table", "score_text", "scored", "sign_of", "slices", "store_status", "study_status",
+    "trial_detail",
 ]  # fmt: skip
