@@ -27,6 +27,7 @@ VERBS = {
     "trials": "List the trials, one line each.",
     "show": "Show one trial in full.",
     "history": "Show how the best score came about.",
+    "importances": "Show how much each parameter mattered.",
     "slice": "Show the scores along each parameter.",
     "contour": "Show the scores over two parameters.",
     "enqueue": "Ask for a point to be tried.",

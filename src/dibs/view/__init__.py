@@ -7,6 +7,7 @@ lower bounds, and a store that is read-only is as readable as any.
 from ._best_so_far import BestSoFar, Settled, best_so_far
 from ._contours import Cell, Contour, Spot2, contour
 from ._detail import trial_detail
+from ._importances import Importance, Importances
 from ._models import (
     AttemptDetail,
     Part,
@@ -29,7 +30,7 @@ from ._table import STATES, best_rows, results_table
 from ._words import ago, duration, point_text, score_text
 
 __all__ = [
-    "STATES", "AttemptDetail", "Axis", "Band", "BestSoFar", "Cell", "Contour", "Part", "Plain",
+    "STATES", "AttemptDetail", "Axis", "Band", "BestSoFar", "Cell", "Contour", "Importance", "Importances", "Part", "Plain",
     "Problem", "Row", "Running", "Scored", "Settled", "Slice", "Slices", "Source", "Spot", "Spot2", "StoreStatus",
     "StudyLine", "StudyStatus", "Summary", "TrialDetail", "ago", "best_rows", "best_so_far", "contour", "duration",
     "point_text", "results_table", "score_text", "scored", "sign_of", "slices", "store_status", "study_status",
