@@ -35,6 +35,7 @@ VERBS = {
     "resume": "Let a stopped study go on.",
     "retry": "Let failed trials be tried again.",
     "rescue": "Free the trials of machines that went away.",
+    "fork": "Begin a study again with another space.",
     "doctor": "Find out whether a store can lie in a folder.",
     "check": "Look for damage in a store, and say what to do.",
     "gc": "Remove what nothing in a store can need.",

@@ -6,12 +6,12 @@ and never creates; a definition that differs is refused before anything is claim
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, final
 
-from dibs._canon import digest as digest_of
-from dibs._canon import plain, to_json
+from dibs._canon import plain
 from dibs.errors import NotFound, UsageError
 from dibs.search import History, PrunerSpec, Sampler
 from dibs.space import Space
@@ -22,6 +22,7 @@ from ._attempt import Attempt
 from ._claimer import Claimer
 from ._curves import curves_of
 from ._definition import Definition, ForeignPruner, ForeignSampler, check_terms, create_or_join
+from ._given import given_record
 from ._limits import UNLIMITED, Limits
 from ._loop import loop
 from ._pruning import Pruning
@@ -32,9 +33,12 @@ from ._view import View, view_of
 
 if TYPE_CHECKING:
     from ._events import OnEvent
+    from ._fork import Forked
     from ._run import RunSummary
 
 __all__ = ["Study"]
+
+log = logging.getLogger("dibs")
 
 
 @final
@@ -75,6 +79,7 @@ class Study:
         creating = space is not None and goal is not None
         self.store = store if isinstance(store, Store) else Store(store, create=None if creating else False)
         self.name, self.me, self._ranks, self._goal = name, me, ranks, goal
+        self.forked: Forked | None = None  #: what was taken over, where ``fork`` made this object
         self.definition: Definition | None = create_or_join(
             self.store, name, space=space, goal=goal, sampler=sampler, pruner=pruner, seed=seed, stale_s=stale_s,
             max_step=max_step, me=me,
@@ -239,17 +244,42 @@ class Study:
 
     def attach(self, point: Mapping[str, Any], score: float) -> bool:
         """Add a result obtained elsewhere: history for the sampler, no index. False if it is there already."""
-        text = {name: to_json(value) for name, value in self.space.check(point).items()}
-        value = score_of(score)
-        key = self.store.keys(self.name).given_score(digest_of({"point": text, "score": value}))
-        body = {
-            **self.store.head("given", self.me),
-            "study": self.name,
-            "point": text,
-            "score": value,
-            "from": self.store.me(self.me),
-        }
+        key, fields = given_record(self.store.keys(self.name), self.space.check(point), score_of(score))
+        body = {**self.store.head("given", self.me), **fields, "from": self.store.me(self.me)}
         return self.store.settler.claim(key, body, durable=True) is not None
+
+    def fork(
+        self,
+        name: str,
+        space: Space | Mapping[str, Any] | None = None,
+        *,
+        fill: Mapping[str, Any] | None = None,
+        drop: Collection[str] = (),
+        seed: int | None = None,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> Study:
+        """A new study with another space (None: the same one), which knows every result of this one that lies in it.
+
+        Goal, sampler, pruner, max_step and stale_s are this study's. Done trials and attached results are attached to the
+        new one: history for its sampler, which cost no trial there. ``.forked`` of the study that is returned says how
+        many were taken over and how many were not, by reason; the log says the same. This study is not written to.
+
+        ``fill``: name -> value, what the old trials had that have no such parameter; without it none of them is in a
+        space with a new one. ``drop``: old parameters whose value made no difference, and that are left out of the old
+        points where the new space has no room for them. ``seed``: of the new study; left out, one that follows from
+        this study's seed and both names, so that other points come than here. ``on_progress``: called with (results
+        looked at, in all).
+
+        Said again it adds what is missing: after a kill, or when more trials are done here. Several machines may fork at
+        once. Raises RefusedError if a study of that name is there which this cannot be, SpaceError, UsageError, StoreError.
+        """
+        from ._fork import fork
+
+        made = fork(self, name, space, fill=fill, drop=drop, seed=seed, on_progress=on_progress)
+        log.log(
+            logging.WARNING if made.forked and made.forked.left else logging.INFO, "study %s: %s", name, made.forked
+        )
+        return made
 
     def stop(self) -> bool:
         """No new claims by anybody; running trials finish. False if it was stopped already."""
