@@ -6,6 +6,7 @@ A joiner that says something else is refused, with the field, both values and th
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
@@ -40,6 +41,7 @@ DEFAULT_SAMPLER = "auto"
 DEFAULT_STALE_S = 3600.0
 _CURE = "join without it to take the study's, or give the new search another name"
 _ONE_GOAL = "a pruner compares curves of one score: a study of several goals has none"
+_FORK = "; a fork, study.fork(name, space) or `dibs fork {0} NEW --space FILE`, takes over the results that still fit"
 
 
 @dataclass(frozen=True)
@@ -253,7 +255,7 @@ def _compare(
 ) -> None:
     if space is not None and space != found.space:
         name, ours, theirs = next(iter(space.differences(found.space)), ("space", space, found.space))
-        _refuse(found.study, f"space ({name})", theirs, ours)
+        _refuse(found.study, f"space ({name})", theirs, ours, _FORK.format(shlex.quote(found.study)))
     for field, ours, theirs in (
         ("goal", goal, found.goal),
         ("seed", seed, found.seed),
@@ -288,10 +290,10 @@ def _same_pruner(found: Definition, pruner: PrunerSpec) -> Pruner:
     return found.pruner
 
 
-def _refuse(study: str, field: str, theirs: object, ours: object) -> NoReturn:
+def _refuse(study: str, field: str, theirs: object, ours: object, cure: str = "") -> NoReturn:
     says = f"created with {field} = {theirs!r}" if theirs is not None else f"created without {field}"
     raise RefusedError(
-        f"study {study!r} was {says}, and {f'you say {ours!r}' if ours is not None else 'yours has none'}: {_CURE}",
+        f"study {study!r} was {says}, and {f'you say {ours!r}' if ours is not None else 'yours has none'}: {_CURE}{cure}",
         field=field, theirs=theirs, ours=ours,
     )  # fmt: skip
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dibs._canon import from_json
+from dibs._canon import all_to_json, digest, from_json
+from dibs.backend import Object
 from dibs.errors import RecordError
 from dibs.record import decode
 from dibs.store import Store, StudyKeys
@@ -13,7 +14,9 @@ from dibs.store import Store, StudyKeys
 from ._names import Hint
 from ._scoring import Attached
 
-__all__ = ["Given"]
+__all__ = ["Given", "given_record"]
+
+AT_ONCE = 1024  # read at once, where that is faster; a fork may bring ten thousand
 
 
 class Given(dict[str, Attached]):
@@ -29,9 +32,11 @@ class Given(dict[str, Attached]):
         if not self._hint.due(self.store, now, above):
             return
         names = set(self.store.backend.names(self.prefix))
-        for key in sorted(self.prefix + name for name in names):
-            if key not in self:
-                self._read(key)
+        new = sorted(key for key in (self.prefix + name for name in names) if key not in self)
+        for start in range(0, len(new), AT_ONCE):
+            some = new[start : start + AT_ONCE]
+            for key, there in zip(some, self.store.backend.read_many(some), strict=True):
+                self._take(key, there)
         for key in [key for key in self._problems if key.startswith(self.prefix)]:
             if key[len(self.prefix) :] not in names:
                 del self._problems[key]
@@ -40,11 +45,12 @@ class Given(dict[str, Attached]):
         """A refresh failed on its way: nothing that was listed counts as looked at."""
         self._hint.again()
 
-    def _read(self, key: str) -> None:
+    def _take(self, key: str, there: Object | RecordError | None) -> None:
+        if there is None:
+            return
         try:
-            there = self.store.backend.read(key)
-            if there is None:
-                return
+            if isinstance(there, RecordError):
+                raise there
             body = decode(there.data, key)
             self[key] = _attached(body)
             self._problems.pop(key, None)
@@ -72,3 +78,13 @@ def _number(value: Any) -> float:
     if type(value) not in (int, float):
         raise TypeError("a score is no number")
     return float(value)
+
+
+def given_record(keys: StudyKeys, given: Attached) -> tuple[str, dict[str, Any]]:
+    """The key of an attached result, which is the digest of what it says, and the fields that say it."""
+    result: dict[str, Any] = {"point": all_to_json(given.point), "score": given.score}
+    if given.score is None:
+        result["scores"] = list(given.scores)
+    if given.constraints is not None:
+        result["constraints"] = given.constraints
+    return keys.given_score(digest(result)), {"study": keys.name, **result}

@@ -6,12 +6,12 @@ and never creates; a definition that differs is refused before anything is claim
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, final
 
-from dibs._canon import digest as digest_of
-from dibs._canon import plain, to_json
+from dibs._canon import plain
 from dibs.errors import NotFound, UsageError
 from dibs.search import Goal, Goals, History, PrunerSpec, Sampler
 from dibs.space import Space
@@ -22,20 +22,24 @@ from ._attempt import Attempt
 from ._claimer import Claimer
 from ._curves import curves_of
 from ._definition import Definition, ForeignPruner, ForeignSampler, check_terms, create_or_join
+from ._given import given_record
 from ._limits import UNLIMITED, Limits
 from ._loop import loop
 from ._pruning import Pruning
 from ._results import TrialResult
-from ._scoring import constraints_of, count_of, goal_said, score_of, scores_of
+from ._scoring import Attached, constraints_of, count_of, goal_said, score_of, scores_of
 from ._session import Session
 from ._trial import Trial
 from ._view import View, view_of
 
 if TYPE_CHECKING:
     from ._events import OnEvent
+    from ._fork import Forked
     from ._run import RunSummary
 
 __all__ = ["Study"]
+
+log = logging.getLogger("dibs")
 
 
 @final
@@ -77,6 +81,7 @@ class Study:
         creating = space is not None and goal is not None
         self.store = store if isinstance(store, Store) else Store(store, create=None if creating else False)
         self.name, self.me, self._ranks, self._goal = name, me, ranks, goal_said(goal)
+        self.forked: Forked | None = None  #: what was taken over, where ``fork`` made this object
         self.definition: Definition | None = create_or_join(
             self.store, name, space=space, goal=self._goal, sampler=sampler, pruner=pruner, seed=seed, stale_s=stale_s,
             max_step=max_step, me=me,
@@ -271,17 +276,45 @@ class Study:
 
         ``score``: with several goals one number for each; ``constraints`` as in ``Trial.done``. Raises UsageError.
         """
-        text = {name: to_json(value) for name, value in self.space.check(point).items()}
-        goal = self.goal
-        told: dict[str, Any] = {"point": text, "score": None if isinstance(goal, tuple) else score_of(score)}
-        if isinstance(goal, tuple):
-            told["scores"] = list(scores_of(score, goal))
-        found = constraints_of(constraints)
-        if found is not None:
-            told["constraints"] = found
-        key = self.store.keys(self.name).given_score(digest_of(told))
-        body = {**self.store.head("given", self.me), "study": self.name, **told, "from": self.store.me(self.me)}
+        checked, goal = self.space.check(point), self.goal
+        several = scores_of(score, goal) if isinstance(goal, tuple) else ()
+        given = Attached(checked, None if several else score_of(score), several, constraints_of(constraints))
+        key, fields = given_record(self.store.keys(self.name), given)
+        body = {**self.store.head("given", self.me), **fields, "from": self.store.me(self.me)}
         return self.store.settler.claim(key, body, durable=True) is not None
+
+    def fork(
+        self,
+        name: str,
+        space: Space | Mapping[str, Any] | None = None,
+        *,
+        fill: Mapping[str, Any] | None = None,
+        drop: Collection[str] = (),
+        seed: int | None = None,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> Study:
+        """A new study with another space (None: the same one), which knows every result of this one that lies in it.
+
+        Goal, sampler, pruner, max_step and stale_s are this study's. Done trials and attached results are attached to the
+        new one: history for its sampler, which cost no trial there. ``.forked`` of the study that is returned says how
+        many were taken over and how many were not, by reason; the log says the same. This study is not written to.
+
+        ``fill``: name -> value, what the old trials had that have no such parameter; without it none of them is in a
+        space with a new one. ``drop``: old parameters whose value made no difference, and that are left out of the old
+        points where the new space has no room for them. ``seed``: of the new study; left out, one that follows from
+        this study's seed and both names, so that other points come than here. ``on_progress``: called with (results
+        looked at, in all).
+
+        Said again it adds what is missing: after a kill, or when more trials are done here. Several machines may fork at
+        once. Raises RefusedError if a study of that name is there which this cannot be, SpaceError, UsageError, StoreError.
+        """
+        from ._fork import fork
+
+        made = fork(self, name, space, fill=fill, drop=drop, seed=seed, on_progress=on_progress)
+        log.log(
+            logging.WARNING if made.forked and made.forked.left else logging.INFO, "study %s: %s", name, made.forked
+        )
+        return made
 
     def stop(self) -> bool:
         """No new claims by anybody; running trials finish. False if it was stopped already."""
