@@ -133,7 +133,8 @@ class Storage(JournalStorage):  # type: ignore[misc,unused-ignore]
 
     def _anew(self) -> None:
         """As another worker, so that what Optuna has refused once is not told again."""
-        self._backend.begin()
+        backend: Any = self._backend
+        backend.begin()
         self._worker_id_prefix = self._another()
         self._replay_result = type(self._replay_result)(self._worker_id_prefix)
         self._cut = False

@@ -72,7 +72,7 @@ def _table(thing: Any, depth: int) -> Any:
 def _object(thing: Any, depth: int) -> Any:
     """What pickles in a way of its own (arrays, generators of random numbers) by its bytes, else by its attributes."""
     kind = type(thing)
-    if kind.__reduce__ is object.__reduce__ and kind.__reduce_ex__ is object.__reduce_ex__:
+    if not any("__reduce__" in vars(base) or "__reduce_ex__" in vars(base) for base in kind.__mro__[:-1]):
         state = thing.__getstate__()  # not vars(): what an object would not pickle, such as a time, is not it
         if isinstance(state, dict):
             return ["object", _said(kind, depth), _said(state, depth + 1)]
