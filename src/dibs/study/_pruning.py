@@ -63,11 +63,11 @@ class Pruning:
             pairs = [pair for pair in earlier if pair[0] < pairs[0][0]] + pairs
         return Curve(self._attempt.n, "running", pairs)
 
-    def _others(self) -> Sequence[Curve]:
+    def _others(self, least: int, most: int) -> Sequence[Curve]:
         if self._curves is None:
             return ()
-        self._curves.look(self._at, rung=self.at_rung)
-        return self._curves.others(self._attempt.n)
+        self._curves.look(self._at, rung=self.at_rung, least=least, most=most)
+        return self._curves.others(self._attempt.n, least, most)
 
     @property
     def _at(self) -> tuple[int, int]:
