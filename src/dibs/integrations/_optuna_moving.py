@@ -21,7 +21,7 @@ from optuna.storages import BaseStorage, JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
 
-from dibs.errors import NotFound, SpaceError, UsageError
+from dibs.errors import DibsError, NotFound, SpaceError, UsageError
 from dibs.space import Choice, Constant, Float, Int, Space
 from dibs.store import Store
 from dibs.study import Study
@@ -108,22 +108,27 @@ def _opened(source: str | BaseStorage, study_name: str) -> optuna.Study:
         path = Path(rest[1:] if scheme.startswith("sqlite") else source)
         if (not separator or scheme.startswith("sqlite")) and not path.is_file():
             raise NotFound(f"there is no file {path}: give a database's URL or the path of an Optuna journal file")
-        if not separator:  # Optuna would make a missing file
-            storage = JournalStorage(JournalFileBackend(str(path)))
     try:
+        if isinstance(source, str) and not separator:  # Optuna would make a missing file
+            storage = JournalStorage(JournalFileBackend(str(path)))
         return optuna.load_study(storage=storage, study_name=study_name)
+    except DibsError:
+        raise
     except KeyError:
         names = optuna.get_all_study_names(storage)
         known = ", ".join(map(repr, names[:10])) or "none"
         raise NotFound(f"there is no Optuna study {study_name!r} in {source} (there: {known})") from None
+    except Exception as wrong:  # whatever is raised by a database, its driver, or what has half a line
+        said = f"{type(wrong).__name__}: {wrong}".partition("\n")[0]
+        raise UsageError(f"{source} cannot be read as a storage of Optuna ({said:.200})") from wrong
 
 
 def export(study: Study, *, curves: bool = True) -> optuna.Study:
     """The study as one of Optuna's, in memory: all trials, for its plots and importances. Reads, and writes nothing.
 
     Trial n has the number n as far as no index is missing; attached results come last. Interrupted trials count as
-    failed. A choice that Optuna cannot tell from another (True and 1) or not keep (a tuple) is its canonical text.
-    ``curves``: the whole curves as intermediate values (one read per trial), else none. Raises StoreError.
+    failed; one whose point is not of the space is left out, and told in the log. A choice that Optuna cannot tell from
+    another (True and 1) or not keep (a tuple) is its canonical text. ``curves``: the whole curves as intermediate values (one read per trial), else none. Raises StoreError.
     """
     space = study.space
     distributions = {name: _distribution(space[name]) for name in space.names}
@@ -136,9 +141,12 @@ def export(study: Study, *, curves: bool = True) -> optuna.Study:
             detail = trial_detail(source, result.n)
             steps = dict(next((a.curve for a in detail.attempts if a.attempt == result.attempt), ()))
         state = STATES[result.state]
-        made.add_trial(
-            _frozen(space, distributions, result.point, state, result.score, steps, result.started, result.took)
-        )
+        try:
+            trial = _frozen(space, distributions, result.point, state, result.score, steps, result.started, result.took)
+        except (SpaceError, ValueError, TypeError) as wrong:  # claimed by a loop of somebody's own, with another space
+            log.warning("trial %d is left out of the export: %s", result.n, wrong)
+            continue
+        made.add_trial(trial)
     attached = [(point, score) for n, (point, score) in zip(study.finished().n, study.finished(), strict=True) if n < 0]
     for point, score in attached:
         made.add_trial(_frozen(space, distributions, point, TrialState.COMPLETE, score, {}, None, None))
@@ -154,12 +162,13 @@ def _frozen(
         state=state, params=params, distributions={name: distributions[name] for name in params},
         value=score if state in (TrialState.COMPLETE, TrialState.PRUNED) else None, intermediate_values=steps,
     )  # fmt: skip
-    if started is not None:
-        began = datetime.fromisoformat(started)
+    try:
+        began = datetime.fromisoformat(started or "")
         trial.datetime_start = began.astimezone().replace(tzinfo=None)
         if state.is_finished():
-            ended = datetime.fromtimestamp(began.timestamp() + (took or 0.0))
-            trial.datetime_complete = ended
+            trial.datetime_complete = datetime.fromtimestamp(began.timestamp() + (took or 0.0))
+    except (ValueError, OverflowError, OSError):  # none, or somebody's hand was in it
+        pass
     return trial
 
 
@@ -171,6 +180,6 @@ def _distribution(param: Any) -> BaseDistribution:
 
 def _shown(param: Any, value: Any) -> Any:
     if not isinstance(param, Choice | Constant):
-        return value
+        return param.check(value)
     values = param.values if isinstance(param, Choice) else (param.value(),)
-    return shown_choices(values)[param.index(value)]
+    return shown_choices(values)[param.index(param.check(value))]
