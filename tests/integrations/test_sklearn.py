@@ -15,11 +15,12 @@ from unittest import SkipTest
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import f1_score, make_scorer
-from sklearn.model_selection import KFold
+from sklearn.model_selection import GroupKFold, KFold
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
@@ -182,6 +183,31 @@ def test_what_cannot_be_told_apart_is_refused() -> None:
     for thing in (endless, (k for k in [1]), LogisticRegression(class_weight=threading.Lock())):
         with pytest.raises(UsageError, match="a search is known by"):
             identity(thing)
+
+
+def test_groups_stay_together(tmp_path: Path, iris: tuple[Any, Any]) -> None:
+    X, y = iris
+    groups = np.arange(150) % 5
+    found = search(tmp_path, cv=GroupKFold(5), trials=2).fit(X, y, groups=groups)
+    assert found.n_splits_ == 5
+    assert search(tmp_path, cv=GroupKFold(5), trials=2).fit(X, y, groups=groups[::-1]).study_.name != found.study_.name
+    with pytest.raises(ValueError, match="groups"):
+        search(tmp_path, cv=GroupKFold(5), trials=2).fit(X, y)
+
+
+class Recording(LogisticRegression):
+    """Fits as ever, if it is given one row of ``extra`` for each sample."""
+
+    def fit(self, X: Any, y: Any, extra: Any = None) -> Any:
+        assert extra is None or extra.shape[0] == len(X)
+        return super().fit(X, y)
+
+
+def test_a_sparse_matrix_with_a_row_for_each_sample_goes_by_fold(tmp_path: Path, iris: tuple[Any, Any]) -> None:
+    X, y = iris
+    extra = sparse.csr_matrix(np.eye(150))
+    found = search(tmp_path, estimator=Recording(max_iter=200), trials=2).fit(X, y, extra=extra)
+    assert found.cv_results_["state"].tolist() == ["done"] * 2
 
 
 def test_another_space_is_another_search(tmp_path: Path, iris: tuple[Any, Any]) -> None:

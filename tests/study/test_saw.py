@@ -164,6 +164,7 @@ def test_only_what_was_seen_is_in_it() -> None:
         {"to": 10**18, "not": [], "running": [], "attempts": {}}, {"to": -1}, {"to": True}, {}, 7, "all", [],
         {"to": 2, "not": 3, "running": [], "attempts": {}}, {"to": 2, "not": [], "running": [{}], "attempts": {}},
         {"to": 2, "not": [], "running": [], "attempts": []}, {"to": 2, "not": [], "running": [], "attempts": {"0": "x"}},
+        {"to": 2, "not": [], "running": [1.5], "attempts": {}},
     ],
 )  # fmt: skip
 def test_a_record_that_lies_costs_a_sentence(saw: Any) -> None:

@@ -68,6 +68,9 @@ def _params_of(params: Mapping[str, Any], X: Any, rows: Any) -> dict[str, Any]:
 
 
 def _length(held: Any) -> int:
+    shape = getattr(held, "shape", None)
+    if shape is not None:  # a sparse matrix has no len()
+        return int(shape[0]) if shape else -1
     return len(held) if hasattr(held, "__len__") else -1
 
 
@@ -124,21 +127,22 @@ class DibsSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc,unus
         self.trials, self.cv, self.scoring, self.workers, self.refit = trials, cv, scoring, workers, refit
         self.sampler, self.seed = sampler, seed
 
-    def fit(self, X: Any, y: Any = None, **fit_params: Any) -> DibsSearchCV:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None, **fit_params: Any) -> DibsSearchCV:
         """Search, then fit the best candidate to all of the data.
 
-        ``fit_params`` go to every fit, by fold where they have one item per sample.
+        ``groups``: of the samples, for a ``cv`` such as GroupKFold. ``fit_params`` go to every fit, by fold where they
+        have one item per sample.
         """
         if isinstance(self.trials, bool) or not isinstance(self.trials, int | np.integer) or self.trials < 1:
             raise UsageError(f"trials={self.trials!r} must be an integer of at least 1")
-        X, y = indexable(X, y)
+        X, y, groups = indexable(X, y, groups)
         folds = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         if isinstance(self.scoring, list | tuple | set | dict):
             raise UsageError(
                 f"scoring={self.scoring!r:.80} must be one, by which the best is found: a name or a callable"
             )
         self.scorer_ = check_scoring(self.estimator, scoring=self.scoring)
-        splits = list(folds.split(X, y))
+        splits = list(folds.split(X, y, groups))
         self.n_splits_ = len(splits)
         self.study_ = self._study(identity(X, y, splits, fit_params, self.estimator, self.scoring))
         objective = CrossValidated(clone(self.estimator), X, y, splits, self.scorer_, fit_params)

@@ -68,7 +68,7 @@ def _rows(view: View, first: TrialRecord) -> list[Any]:
             raise NotFound(_DAMAGED)
         try:
             return rows_of(first.saw, record, given)
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
             raise NotFound(_DAMAGED) from None
 
 
