@@ -68,7 +68,7 @@ def _rows(view: View, first: TrialRecord) -> list[Any]:
             raise NotFound(_DAMAGED)
         try:
             return rows_of(first.saw, record, given)
-        except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError):
             raise NotFound(_DAMAGED) from None
 
 
