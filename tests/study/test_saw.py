@@ -174,6 +174,12 @@ def test_a_record_that_lies_costs_a_sentence(saw: Any) -> None:
     assert answer.said
 
 
+def test_what_is_lacking_is_named() -> None:
+    answer = replayed(with_trial_8(saw={"to": 2, "not": [], "running": [7_000], "attempts": {}}), 8)
+    assert answer.matches is None
+    assert "attempt 0 of trial 7000, which its asker had seen, does not read" in answer.said
+
+
 def test_a_loop_of_ones_own_records_nothing() -> None:
     bucket = MemoryBackend()
     worker(bucket, 1)
