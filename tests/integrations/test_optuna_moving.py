@@ -14,12 +14,15 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState, create_trial
+from tests.parts import body_at, plant
 
 from dibs import Choice, Constant, Float, Int, NotFound, RefusedError, Space, SpaceError, Store, Study, UsageError
 from dibs.cli import main
+from dibs.integrations import _optuna_pruner
 from dibs.integrations._optuna_space import derived_space
 from dibs.optuna import OptunaPruner, Storage, export, import_study
 from dibs.search import Curve
+from dibs.study import report, take
 
 
 def objective(trial: optuna.Trial) -> float:
@@ -94,6 +97,13 @@ def test_what_is_not_there_is_not_made(tmp_path: Path) -> None:
         with pytest.raises(NotFound):
             import_study(said, "s", tmp_path / "store")
     assert [path.name for path in tmp_path.iterdir()] == []
+
+
+def test_what_is_no_storage_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "junk").write_bytes(b"\x00\xffhello\n{")
+    for said in (str(tmp_path / "junk"), f"sqlite:///{tmp_path / 'junk'}", "foo://nowhere/x"):
+        with pytest.raises(UsageError, match="cannot be read as a storage of Optuna"):
+            import_study(said, "s", tmp_path / "store")
 
 
 def test_a_study_that_is_there_keeps_its_space_and_goal(tmp_path: Path) -> None:
@@ -241,6 +251,26 @@ def test_an_export_has_all_there_is(tmp_path: Path) -> None:
     assert not any(trial.intermediate_values for trial in export(study, curves=False).trials)
 
 
+def test_an_export_of_what_others_wrote_leaves_out_what_it_cannot_have(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = Store(tmp_path / "store")
+    Study(store, "s", Space(x=Float(0.0, 1.0), k=Choice("a", "b")), goal="min")
+    for n, point in enumerate(
+        [{"x": 5.0, "k": "a"}, {"x": 0.5, "k": "c"}, {"x": 0.25, "k": "b"}, {"x": 0.75, "k": "b"}]
+    ):
+        assert take(store, point, study="s", trial=n, goal="min")
+        report(store, point, [float(n)], study="s", trial=n, state="done")
+    for n, changes in ((2, {"started_at": "yesterday"}), (3, {"took_s": 1e300})):
+        key = store.keys("s").attempt(n, 0)
+        plant(store, key, {**body_at(store, key), **changes})
+    made = export(Study(Store(tmp_path / "store"), "s"))
+    assert [trial.params["x"] for trial in made.trials] == [0.25, 0.75]
+    assert made.trials[1].datetime_start is not None
+    assert "trial 0 is left out" in caplog.text
+    assert "trial 1 is left out" in caplog.text
+
+
 def curve(n: int, state: str, values: list[float]) -> Curve:
     return Curve(n, state, enumerate(values))
 
@@ -262,6 +292,21 @@ def test_a_pruner_of_theirs_has_a_reason() -> None:
         theirs.verdict(curve(7, "running", [1.0, 5.0]), others)
     patient = OptunaPruner(optuna.pruners.PatientPruner(optuna.pruners.MedianPruner(), patience=1)).fitted(goal="min")
     assert patient.verdict(curve(7, "running", [1.0, 5.0]), others) is None
+
+
+def test_a_curve_is_put_into_their_form_once_for_each_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    real = _optuna_pruner._trial
+    monkeypatch.setattr(_optuna_pruner, "_trial", lambda curve: made.append(curve.n) or real(curve))
+    pruner = OptunaPruner(optuna.pruners.MedianPruner(n_startup_trials=3)).fitted(goal="min")
+    others = [curve(n, "done" if n < 3 else "running", [1.0, 0.5]) for n in range(5)]
+    for _ in range(3):
+        assert pruner.verdict(curve(7, "running", [1.0, 5.0]), others) is not None
+    assert made == [0, 1, 2, 3, 4]
+    others[4].add(2, 9.0)
+    others[3] = curve(3, "done", [9.0, 9.0])
+    pruner.verdict(curve(7, "running", [1.0, 5.0]), others)
+    assert made[5:] == [3, 4]
 
 
 def test_a_study_is_pruned_by_one_of_theirs(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import optuna
 import pytest
 from optuna.trial import TrialState
 
-from dibs import Choice, Float, History, Int, RefusedError, Space, Store, Study, UsageError
+from dibs import Choice, Float, History, Int, RefusedError, Space, SpaceError, Store, Study, UsageError
 from dibs.integrations import _optuna_sampler
 from dibs.optuna import OptunaSampler
 
@@ -199,6 +199,37 @@ def test_a_sampler_that_remembers_in_its_trials_is_refused(kind: str) -> None:
         OptunaSampler(theirs)
     with pytest.raises(UsageError):
         OptunaSampler("tpe")  # type: ignore[arg-type]
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning", "ignore::FutureWarning")
+def test_what_would_be_asked_about_theirs_trials_is_refused_in_other_hands_too() -> None:
+    partial = optuna.samplers.PartialFixedSampler
+    for theirs, said in (
+        (partial({"x": 0.5}, optuna.samplers.QMCSampler()), "QMCSampler"),
+        (partial({"x": 0.5}, partial({"c": "a"}, optuna.samplers.NSGAIISampler())), "NSGAIISampler"),
+        (optuna.samplers.TPESampler(constraints_func=lambda trial: (0.0,)), "constraints_func of TPESampler"),
+        (partial({}, optuna.samplers.TPESampler(constraints_func=lambda trial: (0.0,))), "constraints_func"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            OptunaSampler(theirs)
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+def test_fixed_choices_are_what_people_call_them() -> None:
+    fixed = {"mixed": (1, "a"), "size": "l", "opt": "sgd", "momentum": 0.5, "unknown": 3}
+    sampler = OptunaSampler(
+        optuna.samplers.PartialFixedSampler(fixed, optuna.samplers.TPESampler(n_startup_trials=2)), 1
+    )
+    told = history(sampler, 10)
+    for point, _ in told:
+        assert {name: point[name] for name in ("mixed", "size", "opt", "momentum")} == {
+            name: fixed[name] for name in ("mixed", "size", "opt", "momentum")
+        }
+    assert len({point["lr"] for point, _ in told}) == 10
+    with pytest.raises(SpaceError, match="opt"):
+        OptunaSampler(optuna.samplers.PartialFixedSampler({"opt": "lamb"}, optuna.samplers.RandomSampler())).ask(
+            SPACE, 0
+        )
 
 
 def test_old_trials_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,6 +49,15 @@ def test_several_scores_and_constraints_are_columns_of_their_own(tmp_path: Path)
     assert "score" not in columns
 
 
+def test_a_reason_can_be_written_whatever_was_raised(study: Study) -> None:
+    for trial in study.trials(14):
+        with trial:
+            raise ValueError("é \ud800")
+    said = columns_of(study.results(), SPACE.names)["reason"][13]
+    assert said == "ValueError: é \\ud800"
+    assert said.encode("utf-8")
+
+
 def test_a_study_without_trials_has_its_columns(tmp_path: Path) -> None:
     study = Study(tmp_path / "store", "s", SPACE, goal="min")
     assert columns_of(study.results(), SPACE.names)["point.y"] == []

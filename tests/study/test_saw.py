@@ -165,6 +165,7 @@ def test_only_what_was_seen_is_in_it() -> None:
         {"to": 10**18, "not": [], "running": [], "attempts": {}}, {"to": -1}, {"to": True}, {}, 7, "all", [],
         {"to": 2, "not": 3, "running": [], "attempts": {}}, {"to": 2, "not": [], "running": [{}], "attempts": {}},
         {"to": 2, "not": [], "running": [], "attempts": []}, {"to": 2, "not": [], "running": [], "attempts": {"0": "x"}},
+        {"to": 2, "not": [], "running": [1.5], "attempts": {}},
     ],
 )  # fmt: skip
 def test_a_record_that_lies_costs_a_sentence(saw: Any) -> None:
@@ -172,6 +173,12 @@ def test_a_record_that_lies_costs_a_sentence(saw: Any) -> None:
     answer = replayed(bucket, 8)
     assert answer.matches is None
     assert answer.said
+
+
+def test_what_is_lacking_is_named() -> None:
+    answer = replayed(with_trial_8(saw={"to": 2, "not": [], "running": [7_000], "attempts": {}}), 8)
+    assert answer.matches is None
+    assert "attempt 0 of trial 7000, which its asker had seen, does not read" in answer.said
 
 
 def test_a_loop_of_ones_own_records_nothing() -> None:

@@ -21,7 +21,7 @@ from optuna.storages import BaseStorage, JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
 
-from dibs.errors import NotFound, SpaceError, UsageError
+from dibs.errors import DibsError, NotFound, SpaceError, UsageError
 from dibs.space import Choice, Constant, Float, Int, Space
 from dibs.store import Store
 from dibs.study import Study
@@ -110,22 +110,28 @@ def _opened(source: str | BaseStorage, study_name: str) -> optuna.Study:
         path = Path(rest[1:] if scheme.startswith("sqlite") else source)
         if (not separator or scheme.startswith("sqlite")) and not path.is_file():
             raise NotFound(f"there is no file {path}: give a database's URL or the path of an Optuna journal file")
-        if not separator:  # Optuna would make a missing file
-            storage = JournalStorage(JournalFileBackend(str(path)))
     try:
+        if isinstance(source, str) and not separator:  # Optuna would make a missing file
+            storage = JournalStorage(JournalFileBackend(str(path)))
         return optuna.load_study(storage=storage, study_name=study_name)
+    except DibsError:
+        raise
     except KeyError:
         names = optuna.get_all_study_names(storage)
         known = ", ".join(map(repr, names[:10])) or "none"
         raise NotFound(f"there is no Optuna study {study_name!r} in {source} (there: {known})") from None
+    except Exception as wrong:  # whatever is raised by a database, its driver, or what has half a line
+        said = f"{type(wrong).__name__}: {wrong}".partition("\n")[0]
+        raise UsageError(f"{source} cannot be read as a storage of Optuna ({said:.200})") from wrong
 
 
 def export(study: Study, *, curves: bool = True) -> optuna.Study:
     """The study as one of Optuna's, in memory: all trials, for its plots and importances. Reads, and writes nothing.
 
     Trial n has the number n as far as no index is missing; attached results come last. Interrupted trials count as
-    failed. Several goals are several objectives, and constraints keep their names. A choice that Optuna cannot tell from another (True and 1) or not keep (a tuple) is its canonical text.
-    ``curves``: the whole curves as intermediate values (one read per trial), else none. Raises StoreError.
+    failed; one whose point is not of the space is left out, and told in the log. Several goals are several objectives, and
+    constraints keep their names. A choice that Optuna cannot tell from another (True and 1) or not keep (a tuple) is its
+    canonical text. ``curves``: the whole curves as intermediate values (one read per trial), else none. Raises StoreError.
     """
     space = study.space
     distributions = {name: _distribution(space[name]) for name in space.names}
@@ -141,12 +147,15 @@ def export(study: Study, *, curves: bool = True) -> optuna.Study:
         state = STATES[result.state]
         if state is TrialState.COMPLETE and len(result.scores) != len(directions):  # a record written by hand
             state = TrialState.FAIL
-        made.add_trial(
-            _frozen(
+        try:
+            trial = _frozen(
                 space, distributions, result.point, state, result.scores, steps, result.started, result.took,
                 result.constraints,
-            )
-        )  # fmt: skip
+            )  # fmt: skip
+        except (SpaceError, ValueError, TypeError) as wrong:  # claimed by a loop of somebody's own, with another space
+            log.warning("trial %d is left out of the export: %s", result.n, wrong)
+            continue
+        made.add_trial(trial)
     for _, each in sorted(study.view.given.items()):
         scores = each.scores if each.score is None else (each.score,)
         if len(scores) == len(directions):  # one written by hand may have others
@@ -167,12 +176,13 @@ def _frozen(
         values=list(scores) or None if state in (TrialState.COMPLETE, TrialState.PRUNED) else None,
         intermediate_values=steps, constraints=constraints,
     )  # fmt: skip
-    if started is not None:
-        began = datetime.fromisoformat(started)
+    try:
+        began = datetime.fromisoformat(started or "")
         trial.datetime_start = began.astimezone().replace(tzinfo=None)
         if state.is_finished():
-            ended = datetime.fromtimestamp(began.timestamp() + (took or 0.0))
-            trial.datetime_complete = ended
+            trial.datetime_complete = datetime.fromtimestamp(began.timestamp() + (took or 0.0))
+    except (ValueError, OverflowError, OSError):  # none, or somebody's hand was in it
+        pass
     return trial
 
 
@@ -184,6 +194,6 @@ def _distribution(param: Any) -> BaseDistribution:
 
 def _shown(param: Any, value: Any) -> Any:
     if not isinstance(param, Choice | Constant):
-        return value
+        return param.check(value)
     values = param.values if isinstance(param, Choice) else (param.value(),)
-    return shown_choices(values)[param.index(value)]
+    return shown_choices(values)[param.index(param.check(value))]

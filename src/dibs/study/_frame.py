@@ -39,7 +39,7 @@ def columns_of(results: Sequence[TrialResult], names: Sequence[str] = (), goals:
     table["host"] = [result.who.host for result in results]
     table["started"] = [result.started for result in results]
     table["took_s"] = [result.took for result in results]
-    table["reason"] = [result.reason for result in results]
+    table["reason"] = [_writable(result.reason) for result in results]
     return table
 
 
@@ -71,6 +71,11 @@ def _mixed(column: list[Any]) -> bool:
 
 def _cell(value: Any) -> Any:
     return repr(value) if isinstance(value, tuple) else value
+
+
+def _writable(text: str | None) -> str | None:
+    """Half a surrogate pair, as an exception may hold it, is what neither polars nor a file takes."""
+    return None if text is None else text.encode("utf-8", "backslashreplace").decode()
 
 
 def _text(value: Any) -> str | None:

@@ -70,7 +70,7 @@ def _rows(view: View, first: TrialRecord, goals: int) -> list[Any]:
             raise NotFound(_DAMAGED)
         try:
             return rows_of(first.saw, record, given, goals)
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError):
             raise NotFound(_DAMAGED) from None
 
 

@@ -219,6 +219,11 @@ class Table:
         state, points = self._state, self._points
         return [(n, points[n] or {}, bool(state[n] == _DONE)) for n in self._order[count : self._count].tolist()]
 
+    def came(self, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(indexes, last steps, -1 = none) of the same rows."""
+        ns = self._order[count : self._count]
+        return ns, self._step[ns]
+
     def history(
         self, *, done_only: bool, but: NDArray[np.bool_] | None = None, fewer: int = 0, goals: int = 1
     ) -> History:
