@@ -19,6 +19,7 @@ from dibs.study._attempt import Attempt
 from dibs.study._definition import read_definition
 from dibs.study._replay import replay
 from dibs.study._saw import LONGEST, rows_of, saw_of
+from dibs.study._scoring import Attached
 from dibs.study._view import view_of
 
 SPACE = Space(x=Float(0, 1))
@@ -153,7 +154,7 @@ def test_only_what_was_seen_is_in_it() -> None:
             1, "trial", "s", n, attempt, state, "0", {"x": points[n]}, score=points[n], step=2 if n == 3 else None
         )
 
-    again = rows_of(saw, record, lambda name: ({"x": 0.1}, 0.1))
+    again = rows_of(saw, record, lambda name: Attached({"x": 0.1}, 0.1))
     assert History(again) == History(rows)
     assert asked == [(0, 0), (1, 0), (3, 2), (5, 1)]
 

@@ -139,9 +139,10 @@ def export(study: Study, *, curves: bool = True) -> optuna.Study:
         made.add_trial(
             _frozen(space, distributions, result.point, state, result.score, steps, result.started, result.took)
         )
-    attached = [(point, score) for n, (point, score) in zip(study.finished().n, study.finished(), strict=True) if n < 0]
-    for point, score in attached:
-        made.add_trial(_frozen(space, distributions, point, TrialState.COMPLETE, score, {}, None, None))
+    history = study.finished()
+    for n, point, score in zip(history.n.tolist(), history.points, history.score.tolist(), strict=True):
+        if n < 0:  # attached
+            made.add_trial(_frozen(space, distributions, point, TrialState.COMPLETE, score, {}, None, None))
     return made
 
 

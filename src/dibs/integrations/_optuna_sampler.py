@@ -68,6 +68,7 @@ class OptunaSampler(Sampler):
         distributions = distributions_of(space)
         sampler = copy.deepcopy(self._sampler)
         reseed(sampler, int(chance(1, self.version, self.seed or 0, n, "optuna")[0] * 2**32))
+        assert not isinstance(self.goal, tuple)  # several is False
         window = Window(self._trials(space, distributions, History.coerce(history)), self.goal)
         trial = window.study(sampler=sampler).ask()
         values: dict[str, Any] = {}
@@ -84,8 +85,9 @@ class OptunaSampler(Sampler):
             self._known = (space, {})
         known = self._known[1]
         found: list[FrozenTrial] = []
-        rows = zip(history, history.n.tolist(), history.state.tolist(), history.step.tolist(), strict=True)
-        for (point, score), n, code, step in rows:
+        scores = [None if score != score else score for score in history.score.tolist()]
+        columns = history.n.tolist(), history.state.tolist(), history.step.tolist()
+        for point, score, n, code, step in zip(history.points, scores, *columns, strict=True):
             state = CODES[code]
             held = known.get(n) if n >= 0 else None
             if held is not None and held[0] is point and held[1:3] == (score, state):

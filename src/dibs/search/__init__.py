@@ -4,13 +4,14 @@ from ._any import AnyOf
 from ._asha import Asha, Hyperband
 from ._auto import Auto
 from ._curve import Curve
+from ._fronts import non_dominated
 from ._gp import GP
 from ._grid import Grid
-from ._history import STATES, History, Pair, Row
+from ._history import STATES, History, Pair, Row, Score
 from ._median import Median, Percentile
 from ._pruner import Pruner, PrunerSpec, Verdict, make_pruner, register_pruner
 from ._random import Random
-from ._sampler import Goal, Sampler, make_sampler, register
+from ._sampler import Goal, Goals, Sampler, a_goal, make_sampler, register
 from ._simple import Diverged, Patience, Threshold
 from ._sobol import Sobol
 from ._tpe import TPE
@@ -25,6 +26,7 @@ __all__ = [
     "Curve",
     "Diverged",
     "Goal",
+    "Goals",
     "Grid",
     "History",
     "Hyperband",
@@ -37,11 +39,14 @@ __all__ = [
     "Random",
     "Row",
     "Sampler",
+    "Score",
     "Sobol",
     "Threshold",
     "Verdict",
+    "a_goal",
     "make_pruner",
     "make_sampler",
+    "non_dominated",
     "register",
     "register_pruner",
 ]

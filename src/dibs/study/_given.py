@@ -12,14 +12,15 @@ from dibs.record import decode
 from dibs.store import Store, StudyKeys
 
 from ._names import Hint
+from ._scoring import Attached
 
 __all__ = ["Given", "given_record"]
 
 AT_ONCE = 1024  # read at once, where that is faster; a fork may bring ten thousand
 
 
-class Given(dict[str, tuple[dict[str, Any], float]]):
-    """key -> (point, score) of one study's attached results, as last refreshed."""
+class Given(dict[str, Attached]):
+    """key -> one study's attached results, as last refreshed."""
 
     def __init__(self, store: Store, keys: StudyKeys, problems: dict[str, str]) -> None:
         super().__init__()
@@ -51,10 +52,7 @@ class Given(dict[str, tuple[dict[str, Any], float]]):
             if isinstance(there, RecordError):
                 raise there
             body = decode(there.data, key)
-            point = {str(name): from_json(value) for name, value in body["point"].items()}
-            if type(body["score"]) not in (int, float):
-                raise TypeError("the score is no number")
-            self[key] = (point, float(body["score"]))
+            self[key] = _attached(body)
             self._problems.pop(key, None)
         except RecordError as wrong:
             self._problems[key] = str(wrong)
@@ -62,7 +60,31 @@ class Given(dict[str, tuple[dict[str, Any], float]]):
             self._problems[key] = f"{key} is not an attached result ({wrong!r:.120})"
 
 
-def given_record(keys: StudyKeys, point: Mapping[str, Any], score: float) -> tuple[str, dict[str, Any]]:
-    """The key of an attached result, which is the digest of its point and score, and the fields that say what it is."""
-    result = {"point": all_to_json(point), "score": score}
-    return keys.given_score(digest(result)), {"study": keys.name, **result}
+def given_record(keys: StudyKeys, found: Attached) -> tuple[str, dict[str, Any]]:
+    """The key of an attached result, which is the digest of what it says, and the fields that say it."""
+    told: dict[str, Any] = {"point": all_to_json(found.point), "score": found.score}
+    if found.score is None:
+        told["scores"] = list(found.scores)
+    if found.constraints is not None:
+        told["constraints"] = found.constraints
+    return keys.given_score(digest(told)), {"study": keys.name, **told}
+
+
+def _attached(body: Mapping[str, Any]) -> Attached:
+    """Raises KeyError, TypeError, ... for what is none."""
+    point = {str(name): from_json(value) for name, value in body["point"].items()}
+    score, scores, constraints = body["score"], body.get("scores"), body.get("constraints")
+    if score is None and type(scores) is not list:
+        raise TypeError("it has no score")
+    return Attached(
+        point,
+        None if score is None else _number(score),
+        () if score is not None else tuple(_number(each) for each in scores or ()),
+        None if constraints is None else {str(name): _number(value) for name, value in constraints.items()},
+    )
+
+
+def _number(value: Any) -> float:
+    if type(value) not in (int, float):
+        raise TypeError("a score is no number")
+    return float(value)

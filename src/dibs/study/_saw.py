@@ -16,7 +16,9 @@ from dibs.errors import NotFound
 from dibs.record import TrialRecord
 from dibs.search import STATES, History, Row
 
-__all__ = ["LONGEST", "rows_of", "saw_of"]
+from ._scoring import Attached, excess_of, scored
+
+__all__ = ["LONGEST", "attached_row", "record_row", "rows_of", "saw_of"]
 
 LONGEST = 256  # numbers in a record; more is a digest
 _RUNNING = STATES.index("running")
@@ -53,11 +55,12 @@ def saw_of(history: History, attempts: Mapping[int, int], given: Sequence[str] =
 def rows_of(
     saw: Mapping[str, Any],
     record: Callable[[int, int], TrialRecord | None],
-    given: Callable[[str], tuple[Mapping[str, Any], float] | None],
+    given: Callable[[str], Attached | None],
+    goals: int = 1,
 ) -> list[Row]:
     """The rows that were seen, from the records as they are now. Raises NotFound, in words, for what cannot be had again.
 
-    ``record``: (n, attempt) -> what stands there; ``given``: an attached result's name -> (point, score).
+    ``record``: (n, attempt) -> what stands there; ``given``: an attached result by its name; ``goals``: how many.
     """
     if "digest" in saw:
         raise NotFound("what its asker had seen was too patchy to keep: only a digest of it is there")
@@ -67,7 +70,7 @@ def rows_of(
         there = given(name)
         if there is None:
             raise NotFound(f"the attached result {name} is not there any more")
-        rows.append((-1, there[0], there[1], "done", None))
+        rows.append(attached_row(there, goals))
     for n in sorted({*range(saw["to"])} - missing | running):
         attempt = attempts.get(str(n), 0)
         found = record(n, attempt)
@@ -76,7 +79,18 @@ def rows_of(
         if n in running:
             rows.append((n, found.point, None, "running", None))
         elif found.closed:
-            rows.append((n, found.point, found.score, found.state, found.step))
+            rows.append(record_row(found, goals))
         else:
             raise NotFound(f"attempt {attempt} of trial {n}, which its asker had seen closed, is not closed")
     return rows
+
+
+def record_row(record: TrialRecord, goals: int) -> Row:
+    """An attempt as a row of a history of so many goals."""
+    return record.n, record.point, scored(record, goals), record.state, record.step, excess_of(record.constraints)
+
+
+def attached_row(found: Attached, goals: int) -> Row:
+    """An attached result as a row of a history of so many goals."""
+    score = found.score if goals == 1 else found.scores if len(found.scores) == goals else None
+    return -1, found.point, score, "done", None, excess_of(found.constraints)
