@@ -111,12 +111,70 @@ def test_a_study_that_is_there_keeps_its_space_and_goal(tmp_path: Path) -> None:
 
 def test_what_cannot_be_imported_says_why(tmp_path: Path) -> None:
     source = Storage(tmp_path / "o")
-    optuna.create_study(storage=source, study_name="two", directions=["minimize", "maximize"])
+    optuna.create_study(storage=source, study_name="nine", directions=["minimize"] * 9)
     optuna.create_study(storage=source, study_name="none")
-    with pytest.raises(UsageError, match="2 objectives"):
-        import_study(source, "two", tmp_path / "store")
+    with pytest.raises(UsageError, match="9 goals"):
+        import_study(source, "nine", tmp_path / "store", "ours")
     with pytest.raises(UsageError, match="no complete trial"):
         import_study(source, "none", tmp_path / "store")
+
+
+def two(trial: optuna.Trial) -> tuple[float, float]:
+    x = trial.suggest_float("x", 0, 1)
+    if trial.number != 2:
+        trial.set_constraint("gb", x - 0.5)
+    return x, math.nan if trial.number == 5 else math.inf if trial.number == 6 else -x * x
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+def test_several_objectives_and_constraints_come_and_go(tmp_path: Path) -> None:
+    theirs = optuna.create_study(
+        storage=Storage(tmp_path / "o"), study_name="two", directions=["minimize", "maximize"],
+        sampler=optuna.samplers.RandomSampler(seed=1),
+    )  # fmt: skip
+    theirs.optimize(two, n_trials=8)
+    told = import_study(Storage(tmp_path / "o"), "two", tmp_path / "store")
+    assert (told.attached, dict(told.left)) == (6, {"fail": 1, "without a finite result": 1})
+    assert told.study.goal == ("min", "max")
+    shown = {
+        (*score, excess) for (_, score), excess in zip(told.study.finished(), told.study.finished().excess, strict=True)
+    }
+    good = [trial for trial in theirs.trials if trial.number not in (5, 6)]
+    assert {triple[:2] for triple in shown} == {tuple(trial.values) for trial in good}
+    assert {triple[2] for triple in shown if triple[2] == triple[2]} == {
+        trial.constraints["gb"] for trial in good if trial.constraints
+    }
+    made = export(told.study)
+    assert made.directions == theirs.directions
+    assert sorted(map(str, ((t.values, t.constraints) for t in made.trials))) == sorted(
+        map(str, ((t.values, t.constraints) for t in good))
+    )
+
+
+def test_an_export_of_several_goals_has_their_front(tmp_path: Path) -> None:
+    study = Study(tmp_path / "store", "s", {"x": Float(0.0, 1.0)}, goal=["min", "max"], sampler="random", seed=1)
+    for trial in study.trials(20):
+        with trial:
+            x = trial.point["x"]
+            trial.report(x)
+            scores = [x, x * (1 - x)] if trial.n != 3 else [x]
+            trial.done(scores, constraints={"gb": x - 0.4, "s": -1} if trial.n % 2 else None)
+    made = export(study)
+    assert [trial.number for trial in made.best_trials] == [result.n for result in study.front()]
+    assert made.trials[1].constraints == study.results()[1].constraints
+    assert made.trials[3].state is TrialState.FAIL
+    assert made.trials[0].intermediate_values == {0: made.trials[0].params["x"]}
+
+
+def test_a_result_written_by_hand_stops_no_export(tmp_path: Path) -> None:
+    study = Study(tmp_path / "store", "s", {"x": Float(0.0, 1.0)}, goal=["min", "max"], sampler="random", seed=1)
+    for trial in study.trials(2):
+        trial.done([1, 2])
+    key = study.store.keys("s").attempt(0, 0)
+    path = tmp_path / "store" / key
+    path.write_text(json.dumps({**json.loads(path.read_text()), "scores": [1]}))
+    made = export(Study(Store(tmp_path / "store"), "s"))
+    assert [trial.state for trial in made.trials] == [TrialState.FAIL, TrialState.COMPLETE]
 
 
 F, C = FloatDistribution, CategoricalDistribution

@@ -157,7 +157,7 @@ def test_somebody_elses_sampler_is_as_good() -> None:
 @pytest.mark.parametrize(
     ("spec", "says"),
     [
-        ("tpee", "unknown sampler 'tpee': the known ones are auto, gp, grid, random, sobol, tpe"),
+        ("tpee", "unknown sampler 'tpee': the known ones are auto, gp, grid, nsga2, random, sobol, tpe"),
         ({"name": "sobol", "version": 99}, "comes from a later dibs"),
         ({"name": "sobol", "version": 0}, "no version"),
         ({"name": "sobol", "version": "1"}, "no version"),

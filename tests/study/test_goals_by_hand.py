@@ -46,6 +46,26 @@ def test_every_trial_of_a_study_with_scores_and_constraints_is_replayed() -> Non
         assert (n, found.matches) == (n, True), found.said
 
 
+@pytest.mark.parametrize("sampler", ["auto", "gp", "tpe", "nsga2"])
+@pytest.mark.parametrize("goal", ["max", ["min", "max"]], ids=str)
+def test_whoever_learns_from_scores_and_constraints_is_replayed(sampler: str, goal: Any) -> None:
+    bucket = MemoryBackend()
+    study = a_study(store_over(bucket), sampler=sampler, goal=goal)
+    for trial in study.trials(24):
+        x, y = trial.point["x"], trial.point["y"]
+        with trial:
+            if trial.n == 5:
+                raise ValueError
+            trial.done(x * y if goal == "max" else [x, x * y], constraints={"sum": x + y - 1} if trial.n % 7 else None)
+    assert len(study.front()) > 0
+    store = store_over(bucket, FakeMachine(9))
+    view = view_of(store, "s")
+    view.refresh()
+    for n in range(24):
+        found = replay(view, read_definition(store, "s"), n)
+        assert (n, found.matches) == (n, True), found.said
+
+
 def test_another_score_or_constraint_is_another_history() -> None:
     """What the test above proves: it would see a score that was not shown."""
     for change in ({"scores": [1, 7]}, {"constraints": {"gb": 7}}):

@@ -19,7 +19,7 @@ from optuna.trial import FrozenTrial, Trial
 from dibs._canon import chance, plain
 from dibs.errors import SpaceError, UsageError
 from dibs.search import STATES as CODES
-from dibs.search import Goal, History, Pair, Sampler
+from dibs.search import Goals, History, Pair, Sampler, Score
 from dibs.space import Space, Value
 
 from ._optuna_space import distributions_of, number_of, value_of
@@ -39,13 +39,15 @@ class OptunaSampler(Sampler):
     are shown to it as running, parameters only where they are active. A process that joins passes an equal one.
 
     Raises UsageError for a sampler that remembers things in Optuna's own trials (CMA-ES, NSGA-II, grid, QMC): use
-    ``dibs.optuna.Storage`` with these; and for one with several objectives.
+    ``dibs.optuna.Storage`` with these. Several goals are Optuna's objectives, and the excess over the constraints is one
+    constraint, for a sampler that knows what to do with these.
     """
 
     name: ClassVar[str] = "optuna"
     version: ClassVar[int] = 1
+    several: ClassVar[bool] = True
 
-    def __init__(self, sampler: samplers.BaseSampler, seed: int | None = None, goal: Goal | None = None) -> None:
+    def __init__(self, sampler: samplers.BaseSampler, seed: int | None = None, goal: Goals | None = None) -> None:
         super().__init__(seed, goal)
         if not isinstance(sampler, samplers.BaseSampler):
             raise UsageError(f"OptunaSampler takes a sampler of Optuna, not {sampler!r:.80}")
@@ -56,7 +58,7 @@ class OptunaSampler(Sampler):
                 "dibs.optuna.Storage, or take a sampler that looks at results alone, such as TPESampler or GPSampler"
             )
         self._sampler = sampler
-        self._known: tuple[Space, dict[int, tuple[Any, float | None, str, FrozenTrial]]] | None = None
+        self._known: tuple[Space, dict[int, tuple[Any, Score | None, str, float | None, FrozenTrial]]] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_known": None}
@@ -68,7 +70,6 @@ class OptunaSampler(Sampler):
         distributions = distributions_of(space)
         sampler = copy.deepcopy(self._sampler)
         reseed(sampler, int(chance(1, self.version, self.seed or 0, n, "optuna")[0] * 2**32))
-        assert not isinstance(self.goal, tuple)  # several is False
         window = Window(self._trials(space, distributions, History.coerce(history)), self.goal)
         trial = window.study(sampler=sampler).ask()
         values: dict[str, Any] = {}
@@ -85,20 +86,20 @@ class OptunaSampler(Sampler):
             self._known = (space, {})
         known = self._known[1]
         found: list[FrozenTrial] = []
-        scores = [None if score != score else score for score in history.score.tolist()]
-        columns = history.n.tolist(), history.state.tolist(), history.step.tolist()
-        for point, score, n, code, step in zip(history.points, scores, *columns, strict=True):
+        excesses = [None if excess != excess else excess for excess in history.excess.tolist()]
+        columns = history.n.tolist(), history.state.tolist(), history.step.tolist(), excesses
+        for (point, score), n, code, step, excess in zip(history, *columns, strict=True):
             state = CODES[code]
             held = known.get(n) if n >= 0 else None
-            if held is not None and held[0] is point and held[1:3] == (score, state):
-                trial = held[3]
+            if held is not None and held[0] is point and held[1:4] == (score, state, excess):
+                trial = held[4]
             else:
-                made = _trial(space, distributions, point, score, state, step)
+                made = _trial(space, distributions, point, score, state, step, excess)
                 if made is None:
                     continue
                 trial = made
                 if n >= 0:
-                    known[n] = (point, score, state, trial)
+                    known[n] = (point, score, state, excess, trial)
             if trial.number != len(found):
                 trial = copy.copy(trial)
                 trial.number = trial._trial_id = len(found)
@@ -110,9 +111,10 @@ def _trial(
     space: Space,
     distributions: Mapping[str, BaseDistribution],
     point: Mapping[str, Any],
-    score: float | None,
+    score: Score | None,
     state: str,
     step: int,
+    excess: float | None,
 ) -> FrozenTrial | None:
     try:
         values = space.check(point)
@@ -121,9 +123,9 @@ def _trial(
     if state == "interrupted" or (state == "done" and score is None):
         return None
     params = {name: number_of(space[name], values[name]) for name in distributions if name in values}
-    steps = {step: score} if score is not None and step >= 0 else {}
+    steps = {step: score} if isinstance(score, float) and step >= 0 else {}
     value = score if state in ("done", "pruned") else None
-    return frozen(0, STATES[state], params, {name: distributions[name] for name in params}, value, steps)
+    return frozen(0, STATES[state], params, {name: distributions[name] for name in params}, value, steps, excess)
 
 
 def _suggested(trial: Trial, name: str, distribution: Any) -> Any:

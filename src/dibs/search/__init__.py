@@ -9,6 +9,7 @@ from ._gp import GP
 from ._grid import Grid
 from ._history import STATES, History, Pair, Row, Score
 from ._median import Median, Percentile
+from ._nsga2 import NSGA2
 from ._pruner import Pruner, PrunerSpec, Verdict, make_pruner, register_pruner
 from ._random import Random
 from ._sampler import Goal, Goals, Sampler, a_goal, make_sampler, register
@@ -18,6 +19,7 @@ from ._tpe import TPE
 
 __all__ = [
     "GP",
+    "NSGA2",
     "STATES",
     "TPE",
     "AnyOf",

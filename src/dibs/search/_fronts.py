@@ -15,7 +15,7 @@ from dibs.errors import UsageError
 from ._sampler import Goals
 from ._stream import Array
 
-__all__ = ["non_dominated", "signs"]
+__all__ = ["crowding", "non_dominated", "ranks", "signs", "undominated"]
 
 
 def signs(goals: Goals) -> Array:
@@ -47,11 +47,11 @@ def non_dominated(scores: Any, goals: Goals, excess: Any = None) -> Any:
         good &= ~(over > 0.0)
     places = np.flatnonzero(good)
     mask = np.zeros(len(table), bool)
-    mask[places[_undominated(table[places] * wanted)]] = True
+    mask[places[undominated(table[places] * wanted)]] = True
     return mask
 
 
-def _undominated(table: Array) -> Any:
+def undominated(table: Array) -> Any:
     """Places of the rows of the front; all are finite, less is better."""
     order = np.lexsort(table.T[::-1])  # nothing is dominated by what comes later
     rows = table[order]
@@ -75,3 +75,41 @@ def _with_two(rows: Array) -> Any:
     least = second[starts]  # of each group, since rows are in order
     before = np.r_[np.inf, np.minimum.accumulate(least)[:-1]]
     return (second == least[group]) & (second < before[group])
+
+
+def ranks(table: Array, over: Array) -> Any:
+    """The front of each row, from 0 on: non-dominated sorting with constraint-domination (Deb et al. 2002).
+
+    Behind all rows that keep their constraints come the others, by ``over``, the nearer the better. Memory and time
+    grow with the square of the rows.
+    """
+    rank = np.zeros(len(table), np.int64)
+    good = np.flatnonzero(over == 0.0)
+    rows = table[good]
+    better: Any = (rows[:, None] <= rows[None]).all(axis=2)
+    better &= ~better.T  # equal rows do not dominate one another
+    above, left, front = better.sum(axis=0), np.ones(len(rows), bool), 0
+    while left.any():
+        now = left & (above == 0)
+        rank[good[now]] = front
+        above, left, front = above - better[now].sum(axis=0), left & ~now, front + 1
+    bad = np.flatnonzero(over != 0.0)
+    rank[bad] = front + np.unique(over[bad], return_inverse=True)[1]
+    return rank
+
+
+def crowding(table: Array, rank: Any) -> Array:
+    """The crowding distance of each row in its front (Deb et al. 2002): infinite at the ends of each goal's range."""
+    scale = np.maximum(1.0, np.abs(table).max(axis=0, initial=0.0) / 1e100)
+    distance = np.zeros(len(table))
+    for values in (table / scale).T:
+        order = np.lexsort((values, rank))
+        sorted_values, fronts = values[order], np.asarray(rank)[order]
+        first = np.r_[True, fronts[1:] != fronts[:-1]][: len(order)]
+        last = np.r_[first[1:], True][: len(order)]
+        starts = np.flatnonzero(first)
+        width = (sorted_values[last] - sorted_values[first])[np.cumsum(first) - 1] if len(starts) else np.empty(0)
+        gap = np.roll(sorted_values, -1) - np.roll(sorted_values, 1)
+        gap = np.where(width > 0.0, gap / np.where(width > 0.0, width, 1.0), 0.0)
+        distance[order] += np.where(first | last, np.where(width > 0.0, np.inf, 0.0), gap)
+    return distance
