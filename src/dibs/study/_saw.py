@@ -89,7 +89,11 @@ def rows_of(
 
 def record_row(record: TrialRecord, goals: int) -> Row:
     """An attempt as a row of a history of so many goals."""
-    return record.n, record.point, scored(record, goals), record.state, record.step, excess_of(record.constraints)
+    plain = goals == 1 and not isinstance(record.goal, tuple)  # as nearly always
+    score = record.score if plain else scored(record, goals)
+    if record.constraints:
+        return record.n, record.point, score, record.state, record.step, excess_of(record.constraints)
+    return record.n, record.point, score, record.state, record.step
 
 
 def attached_row(found: Attached, goals: int) -> Row:
