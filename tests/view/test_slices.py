@@ -81,10 +81,12 @@ def test_a_slice_has_every_result_and_each_band_its_own() -> None:
     assert [band.count for band in by_name["x"].bands] == [1] * 8
     assert [(band.low, band.high) for band in by_name["k"].axis.bands] == [(1, 1), (2, 2), (3, 3)]
     trial = next(result.n for result in Study(lab.store, "it").results() if result.score == 1.0)
-    assert by_name["k"].bands[1] == Summary(3, 1.0, 4.0, 4.0, trial)  # x = 1, 4, 7
+    assert by_name["k"].bands[1] == Summary(3, 1.0, 4.0, 4.0, trial, 3)  # x = 1, 4, 7
     assert by_name["momentum"].inactive == 8
     assert by_name["momentum"].spots == ()
-    assert by_name["opt"].bands == (Summary(8, 0.0, 3.5, 3.5, by_name["opt"].bands[0].n), Summary(0, *[None] * 4))
+    assert by_name["opt"].bands == (
+        Summary(8, 0.0, 3.5, 3.5, by_name["opt"].bands[0].n, 8), Summary(0, None, None, None, None, 0),
+    )  # fmt: skip
 
 
 def test_the_best_of_a_band_goes_by_the_goal() -> None:

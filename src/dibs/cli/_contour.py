@@ -6,8 +6,9 @@ import click
 
 from dibs.view import Axis, Band, Contour, contour
 
+from ._marks import aim_text
 from ._opening import open_source
-from ._options import as_json, command, store_option, study_option, verbose
+from ._options import as_json, command, store_option, study_option, verbose, which_option
 from ._slice import MOST_CHOICES, band_text
 from ._text import json_text, out, safe, table
 
@@ -22,9 +23,10 @@ _WIDEST = 18
 @click.option("--mean", is_flag=True, help="The mean score of each cell instead of the best.")
 @store_option
 @study_option
+@which_option
 @as_json
 @verbose
-def verb(x: str, y: str, mean: bool, store: str | None, study: str | None, as_json: bool) -> int:
+def verb(x: str, y: str, mean: bool, store: str | None, study: str | None, which: int, as_json: bool) -> int:
     """Show the scores over two parameters.
 
     X goes across and Y down, each in equal parts of the scale on which it is searched. A cell has the best score of the
@@ -37,7 +39,7 @@ def verb(x: str, y: str, mean: bool, store: str | None, study: str | None, as_js
 
     Exit codes: 0; 2 usage, no such study, or no such parameter; 3 store unusable.
     """
-    told = contour(open_source(store, study), x, y)
+    told = contour(open_source(store, study), x, y, goal=which)
     if as_json:
         out(json_text(told.to_json()))
     else:
@@ -47,7 +49,9 @@ def verb(x: str, y: str, mean: bool, store: str | None, study: str | None, as_js
 
 def _say(told: Contour, mean: bool) -> None:
     attached = f", {told.attached} of them attached" if told.attached else ""
-    out(f"study {safe(told.study)}, goal {told.goal}: {told.results} results{attached}")
+    out(f"study {safe(told.study)}, {aim_text(told.goal, told.which, told.goals)}: {told.results} results{attached}")
+    if told.infeasible:
+        out(f"  {told.infeasible} break a constraint: never the best, but in mean and median")
     for count, why in ((told.inactive, "without one of the two"), (told.outside, "outside the space")):
         if count:
             out(f"  {count} {why}")

@@ -8,9 +8,9 @@ import click
 
 from dibs.view import BestSoFar, Settled, best_so_far, score_text
 
-from ._marks import sparkline
+from ._marks import aim_text, sparkline
 from ._opening import open_source
-from ._options import as_json, command, store_option, study_option, verbose
+from ._options import as_json, command, store_option, study_option, verbose, which_option
 from ._text import json_text, out, safe, table
 
 __all__ = ["verb"]
@@ -22,9 +22,10 @@ __all__ = ["verb"]
 @click.option(
     "--all", "everything", is_flag=True, help="Every settled trial, not only those that made the best better."
 )
+@which_option
 @as_json
 @verbose
-def verb(store: str | None, study: str | None, everything: bool, as_json: bool) -> int:
+def verb(store: str | None, study: str | None, everything: bool, which: int, as_json: bool) -> int:
     """Show how the best score came about.
 
     Two lines of the best score until then: over the trials by index, as they were asked for, and as they closed. Then
@@ -37,7 +38,7 @@ def verb(store: str | None, study: str | None, everything: bool, as_json: bool) 
 
     Exit codes: 0; 2 usage, or no such study; 3 store unusable.
     """
-    told = best_so_far(open_source(store, study))
+    told = best_so_far(open_source(store, study), goal=which)
     if as_json:
         out(json_text(told.to_json()))
     else:
@@ -46,9 +47,11 @@ def verb(store: str | None, study: str | None, everything: bool, as_json: bool) 
 
 
 def _say(told: BestSoFar, everything: bool) -> None:
-    best = f"best {score_text(told.best.score)}, trial {told.best.n}" if told.best else "nothing done yet"
+    best = "nothing done yet" if not told.done else "nothing meets its constraints yet"
+    if told.best is not None:
+        best = f"best {score_text(told.best.scores[told.which])}, trial {told.best.n}"
     also = f"; {told.attached} attached results are not in it" if told.attached else ""
-    out(f"study {safe(told.study)}, goal {told.goal}: {best}")
+    out(f"study {safe(told.study)}, {aim_text(told.goal, told.which, told.goals)}: {best}")
     out(f"  {len(told.trials)} of {told.of} trials settled, {told.done} done{also}")
     if told.best is None:
         return
@@ -57,7 +60,13 @@ def _say(told: BestSoFar, everything: bool) -> None:
     out(f"  by time   {sparkline([trial.best_by_time for trial in timed])}")
     out()
     rows = [
-        (trial.n, trial.state, score_text(trial.score), score_text(trial.best_by_time), trial.closed_at or "?")
+        (
+            trial.n,
+            trial.state if trial.feasible else f"{trial.state}, over a constraint",
+            score_text(trial.score),
+            score_text(trial.best_by_time),
+            trial.closed_at or "?",
+        )
         for trial in (timed if everything else _better(timed))
     ]
     table(("trial", "state", "score", "best", "closed"), rows, right=(0, 2, 3), indent=2)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dibs.errors import UsageError
 from dibs.view import Importances
 
-from ._marks import bar
+from ._marks import aim_text, bar
 from ._opening import open_source
-from ._options import as_json, command, store_option, study_option, verbose
+from ._options import as_json, command, store_option, study_option, verbose, which_option
 from ._text import json_text, out, safe, table
 
 __all__ = ["verb"]
@@ -16,9 +16,10 @@ __all__ = ["verb"]
 @command("importances")
 @store_option
 @study_option
+@which_option
 @as_json
 @verbose
-def verb(store: str | None, study: str | None, as_json: bool) -> int:
+def verb(store: str | None, study: str | None, which: int, as_json: bool) -> int:
     """Show how much each parameter mattered.
 
     By PED-ANOVA (Watanabe, Bansal and Hutter, IJCAI 2023), as Optuna computes it: how differently a parameter is
@@ -35,7 +36,7 @@ def verb(store: str | None, study: str | None, as_json: bool) -> int:
         from dibs.integrations._optuna_importances import importances
     except ImportError as error:
         raise UsageError("importances need Optuna, which is not installed here: pip install 'dibs[optuna]'") from error
-    told = importances(open_source(store, study))
+    told = importances(open_source(store, study), goal=which)
     if as_json:
         out(json_text(told.to_json()))
     else:
@@ -45,7 +46,7 @@ def verb(store: str | None, study: str | None, as_json: bool) -> int:
 
 def _say(told: Importances) -> None:
     attached = f", {told.attached} of them attached" if told.attached else ""
-    out(f"study {safe(told.study)}, goal {told.goal}: {told.results} results{attached}")
+    out(f"study {safe(told.study)}, {aim_text(told.goal, told.which, told.goals)}: {told.results} results{attached}")
     if told.outside:
         out(f"  {told.outside} are not in its space and left out")
     out(f"  {told.method}: what sets the best {told.top} results apart")

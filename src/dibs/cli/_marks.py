@@ -6,9 +6,14 @@ import math
 import sys
 from collections.abc import Sequence
 
-__all__ = ["bar", "sparkline"]
+__all__ = ["aim_text", "bar", "sparkline"]
 
 _BLOCKS, _ASCII = "▁▂▃▄▅▆▇█", "_.-=+*%#"
+
+
+def aim_text(goal: str, which: int, goals: int) -> str:
+    """``goal min``, or which of several."""
+    return f"goal {goal}" if goals == 1 else f"goal {which} of 0 to {goals - 1}: {goal}"
 
 
 def sparkline(values: Sequence[float | None], width: int = 60) -> str:

@@ -17,7 +17,7 @@ from ._guard import set_level
 from ._settings import NAME, settings
 
 __all__ = [
-    "DURATION", "GOAL", "SIZE", "SPAN", "as_json", "command", "me_option", "needed", "store_option", "study_option", "verbose",
+    "DURATION", "GOAL", "SIZE", "SPAN", "as_json", "command", "me_option", "needed", "store_option", "study_option", "verbose", "which_option",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -124,6 +124,12 @@ def store_option(function: F) -> F:
 
 def study_option(function: F) -> F:
     return click.option("--study", metavar="NAME", envvar="DIBS_STUDY", help="The study's name.")(function)
+
+
+def which_option(function: F) -> F:
+    return click.option(
+        "--goal", "which", type=click.IntRange(min=0), default=0, metavar="K", help="Which of several goals, from 0."
+    )(function)
 
 
 def me_option(function: F) -> F:

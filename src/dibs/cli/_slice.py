@@ -6,9 +6,9 @@ import click
 
 from dibs.view import Axis, Band, Slice, Slices, score_text, slices
 
-from ._marks import bar
+from ._marks import aim_text, bar
 from ._opening import open_source
-from ._options import as_json, command, store_option, study_option, verbose
+from ._options import as_json, command, store_option, study_option, verbose, which_option
 from ._text import json_text, out, safe, table
 
 __all__ = ["MOST_CHOICES", "band_text", "verb"]
@@ -21,9 +21,10 @@ _WIDEST = 32
 @click.argument("parameters", nargs=-1, metavar="[PARAMETER]...")
 @store_option
 @study_option
+@which_option
 @as_json
 @verbose
-def verb(parameters: tuple[str, ...], store: str | None, study: str | None, as_json: bool) -> int:
+def verb(parameters: tuple[str, ...], store: str | None, study: str | None, which: int, as_json: bool) -> int:
     """Show the scores along each parameter.
 
     For each part of a parameter's range, on the scale on which it is searched, how many results lie there, the best, the
@@ -37,7 +38,7 @@ def verb(parameters: tuple[str, ...], store: str | None, study: str | None, as_j
 
     Exit codes: 0; 2 usage, no such study, or no such parameter; 3 store unusable.
     """
-    told = slices(open_source(store, study), parameters)
+    told = slices(open_source(store, study), parameters, goal=which)
     if as_json:
         out(json_text(told.to_json()))
     else:
@@ -47,7 +48,9 @@ def verb(parameters: tuple[str, ...], store: str | None, study: str | None, as_j
 
 def _say(told: Slices) -> None:
     attached = f", {told.attached} of them attached" if told.attached else ""
-    out(f"study {safe(told.study)}, goal {told.goal}: {told.results} results{attached}")
+    out(f"study {safe(told.study)}, {aim_text(told.goal, told.which, told.goals)}: {told.results} results{attached}")
+    if told.infeasible:
+        out(f"  {told.infeasible} break a constraint: never the best, but in mean and median")
     for one in told.slices:
         out()
         _say_slice(one)

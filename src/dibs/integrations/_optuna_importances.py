@@ -35,7 +35,7 @@ FEWEST = 20  #: two good ones, without which there is no spread to speak of
 _SOME = 50  # five good ones: from here on Optuna calls it stable
 
 
-def importances(study: Study | Source) -> Importances:
+def importances(study: Study | Source, *, goal: int = 0) -> Importances:
     """How much each parameter mattered for being among the best tenth of the results, by PED-ANOVA.
 
     For each parameter the distribution of its values among the best tenth is compared with that among all results (the
@@ -45,24 +45,27 @@ def importances(study: Study | Source) -> Importances:
     alone: a value at which every trial fails is nobody's. It asks what mattered where the search looked, and a sampler
     that learns soon looks at good values only. Which values are good it does not say: that is what slices are for.
     A conditional parameter is judged among the results that have it, weighted by how many of the good ones these are;
-    constants are left out, and a parameter of which one value was seen has 0: nothing is known of it.
+    constants are left out, and a parameter of which one value was seen has 0: nothing is known of it. With several goals it
+    is about that of number ``goal``; results that meet their constraints are better than those that do not.
 
     Source: Watanabe, Bansal and Hutter, IJCAI 2023, for conditional parameters as Optuna extends it (arXiv:2601.20800).
     Raises NoResult for fewer than 20 results, or if all have one score; UsageError where the definition does not read, no
-    goal is known, or several are; StoreError. Writes nothing.
+    goal is known, or there is none of that number; StoreError. Writes nothing.
     """
     source = study if isinstance(study, Source) else Source.over(study)
-    goal, sign = aim_of(source)
+    aim = aim_of(source, goal)
     if source.definition is None:
         raise UsageError(f"study {source.study!r} has no definition that reads: importances are those of its space")
     space = source.definition.space
-    rows = scored(source)
+    rows = scored(source, aim)
     kept = [(point, row) for row in rows if (point := _inside(space, row)) is not None]
-    _demand_enough(source, [row for _, row in kept], len(rows) - len(kept))
+    ranks = _ranks([row for _, row in kept], aim.sign)
+    _demand_enough(source, ranks, len(rows) - len(kept))
     seen = {name: [point[name] for point, _ in kept if name in point] for name in space.axes}
     values = {name: len({dumps(to_json(value)) for value in seen[name]}) for name in seen}
     # one value has no distribution to compare, and the estimate makes something of nothing there
-    raw = _raw(space, [name for name in seen if values[name] > 1], [(point, sign * row.score) for point, row in kept])
+    results = [(point, rank) for (point, _), rank in zip(kept, ranks, strict=True)]
+    raw = _raw(space, [name for name in seen if values[name] > 1], results)
     whole = math.fsum(raw.values())
     found = [
         Importance(
@@ -73,9 +76,9 @@ def importances(study: Study | Source) -> Importances:
     ]
     found.sort(key=lambda one: (-one.importance, one.name))
     return Importances(
-        study=source.study, store=source.store.url, goal=goal, method=METHOD, paper=PAPER,
+        study=source.study, store=source.store.url, goal=aim.goal, method=METHOD, paper=PAPER,
         results=len(kept), attached=sum(row.n is None for _, row in kept), outside=len(rows) - len(kept),
-        top=_top([sign * row.score for _, row in kept]), parameters=tuple(found), notes=tuple(_notes(space, kept, found)),
+        top=_top(ranks), parameters=tuple(found), notes=tuple(_notes(space, kept, found)), which=aim.which, goals=aim.goals,
     )  # fmt: skip
 
 
@@ -86,17 +89,26 @@ def _inside(space: Space, row: Scored) -> dict[str, Any] | None:
         return None
 
 
-def _demand_enough(source: Source, rows: Sequence[Scored], outside: int) -> None:
-    if len(rows) < FEWEST:
+def _demand_enough(source: Source, ranks: Sequence[float], outside: int) -> None:
+    if len(ranks) < FEWEST:
         beside = f" ({outside} more are not of its space)" if outside else ""
         raise NoResult(
-            f"study {source.study!r} has {len(rows)} done results{beside}: importances need {FEWEST}, and tell little "
+            f"study {source.study!r} has {len(ranks)} done results{beside}: importances need {FEWEST}, and tell little "
             f"below {_SOME}"
         )
-    if len({row.score for row in rows}) == 1:
+    if len(set(ranks)) == 1:
         raise NoResult(
-            f"every result of study {source.study!r} has the score {rows[0].score!r}: nothing made a difference"
+            f"all {len(ranks)} results of study {source.study!r} are equally good: nothing made a difference"
         )
+
+
+def _ranks(rows: Sequence[Scored], sign: float) -> list[float]:
+    """Less is better: feasible results by score, then the others by how far they are over. All the method asks of scores
+    is which are the best tenth.
+    """
+    keys = [(row.over, sign * row.score if not row.over else 0.0) for row in rows]
+    places = {key: float(place) for place, key in enumerate(sorted(set(keys)))}
+    return [places[key] for key in keys]
 
 
 def _raw(space: Space, names: list[str], results: Sequence[tuple[Mapping[str, Any], float]]) -> dict[str, float]:

@@ -40,8 +40,8 @@ __all__ = [
 DEFAULT_SAMPLER = "auto"
 DEFAULT_STALE_S = 3600.0
 _CURE = "join without it to take the study's, or give the new search another name"
-_ONE_GOAL = "a pruner compares curves of one score: a study of several goals has none"
 _FORK = "; a fork, study.fork(name, space) or `dibs fork {0} NEW --space FILE`, takes over the results that still fit"
+_ONE_GOAL = "a pruner compares curves of one score: a study of several goals has none"
 
 
 @dataclass(frozen=True)

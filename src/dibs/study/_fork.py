@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from dibs._canon import digest
 from dibs.errors import RefusedError, SpaceError, UsageError
-from dibs.search import Sampler
+from dibs.search import Goals, Sampler
 from dibs.space import Space
 from dibs.store import Store
 
@@ -63,13 +63,13 @@ def fork(
     left: Counter[str] = Counter()
     wanted: dict[str, dict[str, Any]] = {}  # key -> what to write under it
     keys = made.store.keys(name)
-    for n, state, given in _results(study):
+    for n, state, found in _results(study):
         try:
             if state != "done":
                 raise _LeftOut(state)
-            if given.score is None and not given.scores:
+            if not _fits(found, study.goal):
                 raise _LeftOut("without a score")
-            key, fields = given_record(keys, given._replace(point=translate(given.point)))
+            key, fields = given_record(keys, found._replace(point=translate(found.point)))
             if key in wanted:
                 raise _LeftOut("the same point and score again")
             wanted[key] = {**fields, "fork": {"study": study.name, "n": n}}
@@ -105,19 +105,24 @@ def _made(study: Study, name: str, space: Space, seed: int | None) -> Study:
 
 
 def _results(study: Study) -> Iterator[tuple[int | None, str, Attached]]:
-    """(index, state, result) of all that the study has; attached results have no index."""
+    """(index, state, what it found) of all that the study has; attached results have no index."""
     view = study.view
     view.refresh()
     with view.lock:
         trials, given = results_of(view), sorted(view.given.items())
         damaged = sum(key.startswith(view.keys.given) for key in view.problems)
     for trial in trials:
-        several = trial.scores if trial.score is None else ()
-        yield trial.n, trial.state, Attached(trial.point, trial.score, several, trial.constraints)
-    for _, attached in given:
-        yield None, "done", attached
+        scores = trial.scores if trial.score is None else ()
+        yield trial.n, trial.state, Attached(trial.point, trial.score, scores, trial.constraints)
+    for _, found in given:
+        yield None, "done", found
     for _ in range(damaged):
         yield None, "attached and not readable", Attached({}, None)
+
+
+def _fits(found: Attached, goal: Goals) -> bool:
+    """Whether it has what a result of that goal has; what somebody wrote by hand may not."""
+    return len(found.scores) == len(goal) if isinstance(goal, tuple) else found.score is not None
 
 
 def _attach(made: Study, wanted: dict[str, dict[str, Any]], on_progress: Progress | None) -> tuple[int, int]:

@@ -1,4 +1,7 @@
-"""Attached results: scores obtained elsewhere, history without an index. Each is read once."""
+"""Attached results: scores obtained elsewhere, history without an index. Each is read once.
+
+None ever goes away, so what is put together of them stands until there are more: a fork brings ten thousand.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,19 @@ from typing import Any
 
 from dibs._canon import all_to_json, digest, from_json
 from dibs.backend import Object
-from dibs.errors import RecordError
+from dibs.errors import NotFound, RecordError
 from dibs.record import decode
+from dibs.search import History
 from dibs.store import Store, StudyKeys
 
 from ._names import Hint
+from ._saw import attached_row
 from ._scoring import Attached
 
 __all__ = ["Given", "given_record"]
 
-AT_ONCE = 1024  # read at once, where that is faster; a fork may bring ten thousand
+AT_ONCE = 1024  # read at once, where that is faster
+FEW = 64  # so many are named one by one in what an asker had seen; of more, how many and a digest of their names
 
 
 class Given(dict[str, Attached]):
@@ -26,6 +32,37 @@ class Given(dict[str, Attached]):
         super().__init__()
         self.store, self.prefix, self._problems = store, keys.given, problems
         self._hint = Hint(keys.given)
+        self._rows: tuple[int, int, History] = (0, 0, History())
+        self._said: tuple[int, list[str] | dict[str, Any]] = (0, [])
+
+    def history(self, goals: int) -> History:
+        """All of them as a history of so many goals, by key."""
+        count, of, rows = self._rows
+        if (count, of) != (len(self), goals):
+            count = len(self)
+            rows = History.of(attached_row(found, goals) for _, found in sorted(self.items()))
+            self._rows = count, goals, rows
+        return rows
+
+    def said(self) -> list[str] | dict[str, Any]:
+        """Which they are, in a few words: their names, or ``{"count", "digest"}`` of these."""
+        count, said = self._said
+        if count != len(self):
+            names = self._names()
+            said = names if len(names) <= FEW else {"count": len(names), "digest": digest(names)}
+            self._said = len(names), said
+        return said
+
+    def recall(self, said: Mapping[str, Any]) -> list[str]:
+        """The names behind a digest. Raises NotFound if more were attached since, or some are not there any more."""
+        if said != self.said():
+            raise NotFound(
+                f"its asker had seen {said['count']} attached results, and now there are others: {len(self)} of them"
+            )
+        return self._names()
+
+    def _names(self) -> list[str]:
+        return sorted(key[len(self.prefix) :] for key in self)
 
     def refresh(self, now: float, above: bool = True) -> None:
         """Look again, if something moved (``now``: monotonic seconds). What does not read is told as a problem."""
@@ -60,6 +97,16 @@ class Given(dict[str, Attached]):
             self._problems[key] = f"{key} is not an attached result ({wrong!r:.120})"
 
 
+def given_record(keys: StudyKeys, found: Attached) -> tuple[str, dict[str, Any]]:
+    """The key of an attached result, which is the digest of what it says, and the fields that say it."""
+    told: dict[str, Any] = {"point": all_to_json(found.point), "score": found.score}
+    if found.score is None:
+        told["scores"] = list(found.scores)
+    if found.constraints is not None:
+        told["constraints"] = found.constraints
+    return keys.given_score(digest(told)), {"study": keys.name, **told}
+
+
 def _attached(body: Mapping[str, Any]) -> Attached:
     """Raises KeyError, TypeError, ... for what is none."""
     point = {str(name): from_json(value) for name, value in body["point"].items()}
@@ -78,13 +125,3 @@ def _number(value: Any) -> float:
     if type(value) not in (int, float):
         raise TypeError("a score is no number")
     return float(value)
-
-
-def given_record(keys: StudyKeys, given: Attached) -> tuple[str, dict[str, Any]]:
-    """The key of an attached result, which is the digest of what it says, and the fields that say it."""
-    result: dict[str, Any] = {"point": all_to_json(given.point), "score": given.score}
-    if given.score is None:
-        result["scores"] = list(given.scores)
-    if given.constraints is not None:
-        result["constraints"] = given.constraints
-    return keys.given_score(digest(result)), {"study": keys.name, **result}

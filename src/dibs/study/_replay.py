@@ -69,7 +69,10 @@ def _rows(view: View, first: TrialRecord, goals: int) -> list[Any]:
         if not isinstance(first.saw, dict) or not _is_index(first.saw.get("to"), view.of):
             raise NotFound(_DAMAGED)
         try:
-            return rows_of(first.saw, record, given, goals)
+            saw = dict(first.saw)
+            if isinstance(saw.get("given"), dict):
+                saw["given"] = view.given.recall(saw["given"])
+            return rows_of(saw, record, given, goals)
         except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError):
             raise NotFound(_DAMAGED) from None
 

@@ -13,7 +13,7 @@ from dibs.search import Goals, History, Row, non_dominated
 
 from ._fold import Folded, Seen
 from ._quiet import counts, is_quiet
-from ._saw import attached_row, record_row, saw_of
+from ._saw import record_row, saw_of
 from ._scoring import count_of, excess_of, met, score_in, scores_in
 from ._view import View
 from ._within import Within
@@ -193,7 +193,7 @@ def finished_of(view: View, within: Within | None = None, goals: int = 1) -> His
     """
     with view.lock:
         rows = [row for trial in view.specials() if trial.state == "done" and (row := _row(trial.counts, goals))]
-        few = History.of(_given(view, goals) + rows)
+        few = view.given.history(goals) + History.of(rows)
         if within is None:
             return few + view.table.history(done_only=True, goals=goals)
         return within.all(few) + within.settled(view.table, goals)
@@ -225,7 +225,7 @@ def history_of(view: View, stale_s: float, goals: int = 1) -> History:
     with view.lock:
         rows = [row for trial in view.specials() if trial.settled and (row := _row(trial.counts, goals))]
         settled = view.table.history(done_only=False, goals=goals)
-        return History.of(_given(view, goals) + rows) + settled + in_flight_of(view, stale_s)
+        return view.given.history(goals) + History.of(rows) + settled + in_flight_of(view, stale_s)
 
 
 def asked_of(view: View, stale_s: float, goals: int = 1) -> tuple[History, dict[str, Any]]:
@@ -237,8 +237,7 @@ def asked_of(view: View, stale_s: float, goals: int = 1) -> tuple[History, dict[
             attempt = trial.counts.attempt if trial.settled else trial.top.attempt
             if attempt:
                 attempts[trial.n] = attempt
-        given = [key[len(view.given.prefix) :] for key in sorted(view.given)] if view.given else []
-        return history, saw_of(history, attempts, given)
+        return history, saw_of(history, attempts, view.given.said())
 
 
 def _quiet(view: View, seen: Seen, now: float, stale_s: float) -> bool:
@@ -252,9 +251,3 @@ def _quiet(view: View, seen: Seen, now: float, stale_s: float) -> bool:
 
 def _row(seen: Seen, goals: int = 1) -> Row | None:
     return None if seen.record is None else record_row(seen.record, goals)
-
-
-def _given(view: View, goals: int) -> list[Row]:
-    if not view.given:
-        return []
-    return [attached_row(found, goals) for _, found in sorted(view.given.items())]

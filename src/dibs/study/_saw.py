@@ -24,12 +24,14 @@ LONGEST = 256  # numbers in a record; more is a digest
 _RUNNING = STATES.index("running")
 
 
-def saw_of(history: History, attempts: Mapping[int, int], given: Sequence[str] = ()) -> dict[str, Any]:
+def saw_of(
+    history: History, attempts: Mapping[int, int], given: Sequence[str] | Mapping[str, Any] = ()
+) -> dict[str, Any]:
     """``{"to", "not", "running", "attempts"}``: trials below ``to`` were seen settled, but for those in ``not`` and
     ``running``; ``attempts`` names the attempt that counted where it was not 0.
 
-    ``given``: the names of the attached results in the history. More than ``LONGEST`` numbers become
-    ``{"to", "digest"}``, the SHA-256 of the same in canonical form.
+    ``given``: the attached results in the history, by their names or as ``{"count", "digest"}`` of these. More than
+    ``LONGEST`` numbers become ``{"to", "digest"}``, the SHA-256 of the same in canonical form.
     """
     trials = history.n >= 0
     is_running = history.state == _RUNNING
@@ -46,7 +48,7 @@ def saw_of(history: History, attempts: Mapping[int, int], given: Sequence[str] =
         "attempts": {str(n): attempts[n] for n in sorted(attempts.keys() & set(seen.tolist()))} if attempts else {},
     }
     if given:
-        saw["given"] = list(given)
+        saw["given"] = dict(given) if isinstance(given, Mapping) else list(given)
     if sum(len(part) for part in saw.values() if not isinstance(part, int)) > LONGEST:
         return {"to": to, "digest": digest(saw)}
     return saw

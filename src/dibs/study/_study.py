@@ -276,10 +276,12 @@ class Study:
 
         ``score``: with several goals one number for each; ``constraints`` as in ``Trial.done``. Raises UsageError.
         """
-        checked, goal = self.space.check(point), self.goal
-        several = scores_of(score, goal) if isinstance(goal, tuple) else ()
-        given = Attached(checked, None if several else score_of(score), several, constraints_of(constraints))
-        key, fields = given_record(self.store.keys(self.name), given)
+        goal, point = self.goal, self.space.check(point)
+        if isinstance(goal, tuple):
+            found = Attached(point, None, scores_of(score, goal), constraints_of(constraints))
+        else:
+            found = Attached(point, score_of(score), (), constraints_of(constraints))
+        key, fields = given_record(self.store.keys(self.name), found)
         body = {**self.store.head("given", self.me), **fields, "from": self.store.me(self.me)}
         return self.store.settler.claim(key, body, durable=True) is not None
 

@@ -21,7 +21,7 @@ from ._models import (
 )
 from ._plain import Plain
 from ._rulers import Axis, Band
-from ._scored import Scored, aim_of, scored
+from ._scored import Aim, Scored, aim_of, scored
 from ._slices import Slice, Slices, Spot, Summary, slices
 from ._source import Source
 from ._status import study_status
@@ -30,10 +30,9 @@ from ._table import STATES, best_rows, front_rows, results_table
 from ._words import ago, constraints_text, duration, goal_text, point_text, score_text, scores_text
 
 __all__ = [
-    "STATES", "AttemptDetail", "Axis", "Band", "BestSoFar", "Cell", "Contour", "Importance", "Importances", "Part",
+    "STATES", "Aim", "AttemptDetail", "Axis", "Band", "BestSoFar", "Cell", "Contour", "Importance", "Importances", "Part",
     "Plain", "Problem", "Row", "Running", "Scored", "Settled", "Slice", "Slices", "Source", "Spot", "Spot2",
-    "StoreStatus", "StudyLine", "StudyStatus", "Summary", "TrialDetail", "ago", "aim_of", "best_rows",
-    "best_so_far", "constraints_text", "contour", "duration", "front_rows", "goal_text", "point_text",
-    "results_table", "score_text", "scored", "scores_text", "slices", "store_status", "study_status",
-    "trial_detail",
+    "StoreStatus", "StudyLine", "StudyStatus", "Summary", "TrialDetail", "ago", "aim_of", "best_rows", "best_so_far",
+    "constraints_text", "contour", "duration", "front_rows", "goal_text", "point_text", "results_table",
+    "score_text", "scored", "scores_text", "slices", "store_status", "study_status", "trial_detail",
 ]  # fmt: skip

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from dibs.record import TrialRecord
-from dibs.study._scoring import met
+from dibs.study._scoring import met, scores_in
 
 from ._models import Row
 from ._plain import Plain
-from ._scored import aim_of
+from ._scored import Aim, aim_of
 from ._source import Source
 from ._table import row_of
 
@@ -23,10 +23,10 @@ __all__ = ["BestSoFar", "Settled", "best_so_far"]
 
 @dataclass(frozen=True, slots=True)
 class Settled(Plain):
-    """One settled trial. Only done ones that meet their constraints count for ``best_by_index`` and ``best_by_time``, which
-    are None before the first.
+    """One settled trial. Only done ones that meet their constraints (``feasible``) count for ``best_by_index`` and
+    ``best_by_time``, which are None before the first.
 
-    ``score`` is that of the trial's record: of a pruned one the last it reported. ``place``: how many settled trials
+    ``score`` is that of the trial's record, for the goal looked at: of a pruned one the last it reported. ``place``: how many settled trials
     closed before it. ``closed_at``: ISO 8601 by the clock of the machine that ran it, None if its record does not say;
     such trials come last in time. Machines' clocks may disagree: the order in time is for people.
     """
@@ -38,12 +38,15 @@ class Settled(Plain):
     place: int
     closed_at: str | None
     best_by_time: float | None
+    feasible: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class BestSoFar(Plain):
-    """``trials``: the settled ones, by index. ``best``: the best of the done ones. ``attached``: results from elsewhere,
-    which have no index and no time, and are not in here.
+    """``trials``: the settled ones, by index. ``best``: the best of the done ones that meet their constraints.
+    ``attached``: results from elsewhere, which have no index and no time, and are not in here.
+
+    ``goal``: what is better; with several goals that of number ``which`` of ``goals``, and all scores are its.
     """
 
     study: str
@@ -54,48 +57,69 @@ class BestSoFar(Plain):
     attached: int
     best: Row | None
     trials: tuple[Settled, ...]
+    which: int = 0
+    goals: int = 1
 
     def by_time(self) -> tuple[Settled, ...]:
         """The same trials in the order in which they closed."""
         return tuple(sorted(self.trials, key=lambda trial: trial.place))
 
 
-def best_so_far(source: Source) -> BestSoFar:
-    """Every settled trial with the best score until then. Writes nothing.
+def best_so_far(source: Source, *, goal: int = 0) -> BestSoFar:
+    """Every settled trial with the best score until then, for the goal of that number. Writes nothing.
 
-    Raises UsageError where no goal is known, or several are; StoreError if the store does not answer.
+    Raises UsageError where no goal is known, or there is none of that number; StoreError if the store does not answer.
     """
-    goal, sign = aim_of(source)
+    aim = aim_of(source, goal)
     settled = [trial for trial in source.view.trials() if trial.settled and trial.counts.record is not None]
     records = [trial.counts.record for trial in settled if trial.counts.record is not None]
     times = [_closed(record) for record in records]
     order = sorted(range(len(records)), key=lambda at: (times[at] is None, times[at] or _NEVER, records[at].n))
-    by_index = _running_best(records, list(range(len(records))), sign)
-    by_time = _running_best(records, order, sign)
+    scores = [_score(record, aim) for record in records]
+    counts = [record.state == "done" and met(record.constraints) for record in records]
+    counting = [score if count else None for score, count in zip(scores, counts, strict=True)]
+    by_index = _running_best(counting, list(range(len(records))), aim.sign)
+    by_time = _running_best(counting, order, aim.sign)
     places = {at: place for place, at in enumerate(order)}
     trials = tuple(
-        Settled(record.n, record.state, record.score, by_index[at], places[at], _iso(times[at]), by_time[at])
+        Settled(
+            record.n,
+            record.state,
+            scores[at],
+            by_index[at],
+            places[at],
+            _iso(times[at]),
+            by_time[at],
+            met(record.constraints),
+        )
         for at, record in enumerate(records)
     )
-    done = [at for at, record in enumerate(records) if record.state == "done" and record.score is not None]
-    feasible = [at for at in done if met(records[at].constraints)]
-    top = min(feasible, key=lambda at: (sign * (records[at].score or 0.0), records[at].n), default=None)
+    done = sum(record.state == "done" for record in records)
+    best = [at for at in range(len(records)) if counting[at] is not None]
+    top = min(best, key=lambda at: (aim.sign * (counting[at] or 0.0), records[at].n), default=None)
     return BestSoFar(
-        study=source.study, store=source.store.url, goal=goal, of=source.view.of, done=len(done),
+        study=source.study, store=source.store.url, goal=aim.goal, of=source.view.of, done=done,
         attached=len(source.view.given), best=None if top is None else row_of(settled[top]), trials=trials,
+        which=aim.which, goals=aim.goals,
     )  # fmt: skip
 
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
-def _running_best(records: list[TrialRecord], order: list[int], sign: float) -> dict[int, float | None]:
+def _score(record: TrialRecord, aim: Aim) -> float | None:
+    """The record's score for the goal; None if it has none, or is of other goals."""
+    scores = scores_in(record)
+    return scores[aim.which] if len(scores) == aim.goals else None
+
+
+def _running_best(scores: list[float | None], order: list[int], sign: float) -> dict[int, float | None]:
     found: dict[int, float | None] = {}
     best: float | None = None
     for at in order:
-        record = records[at]
-        if record.state == "done" and record.score is not None and met(record.constraints):
-            best = record.score if best is None or sign * (record.score - best) < 0 else best
+        score = scores[at]
+        if score is not None and (best is None or sign * score < sign * best):
+            best = score
         found[at] = best
     return found
 

@@ -18,12 +18,13 @@ __all__ = ["Cell", "Contour", "Spot2", "contour"]
 
 @dataclass(frozen=True, slots=True)
 class Spot2(Plain):
-    """One result: both values, the score, and the trial (None: an attached result)."""
+    """One result: both values, the score, the trial (None: an attached result), whether it breaks no constraint."""
 
     x: Any = field(metadata=VALUE)
     y: Any = field(metadata=VALUE)
     score: float
     n: int | None
+    feasible: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,9 @@ class Cell(Plain):
 @dataclass(frozen=True, slots=True)
 class Contour(Plain):
     """Two parameters of a study. ``cells``: those with at least one result, by (y, x). ``inactive``: results without one
-    of the two, as its condition did not hold; ``outside``: results with a value that is none of the parameter's.
+    of the two, as its condition did not hold; ``outside``: results with a value that is none of the parameter's;
+    ``infeasible``: results over a constraint. ``goal``: what is better; with several goals that of number ``which`` of
+    ``goals``, and all scores are its.
     """
 
     study: str
@@ -52,18 +55,21 @@ class Contour(Plain):
     outside: int
     spots: tuple[Spot2, ...]
     cells: tuple[Cell, ...]
+    infeasible: int = 0
+    which: int = 0
+    goals: int = 1
 
 
-def contour(source: Source, x: str, y: str) -> Contour:
-    """The results over parameters ``x`` and ``y``. Writes nothing.
+def contour(source: Source, x: str, y: str, *, goal: int = 0) -> Contour:
+    """The results over parameters ``x`` and ``y``, for the goal of that number. Writes nothing.
 
-    Raises UsageError for the same parameter twice or one that the study has not, or where no goal is known, or several
-    are; StoreError if the store does not answer.
+    Raises UsageError for the same parameter twice or one that the study has not, or where no goal is known, or there is
+    none of that number; StoreError if the store does not answer.
     """
     if x == y:
         raise UsageError(f"{x!r} twice: a contour is over two parameters")
-    goal, sign = aim_of(source)
-    rows = scored(source)
+    aim = aim_of(source, goal)
+    rows = scored(source, aim)
     points = [row.point for row in rows]
     space = source.definition.space if source.definition is not None else None
     across, up = ruler_of(x, space, points), ruler_of(y, space, points)
@@ -79,10 +85,11 @@ def contour(source: Source, x: str, y: str) -> Contour:
         except SpaceError:
             outside += 1
             continue
-        spots.append(Spot2(at_x, at_y, row.score, row.n))
+        spots.append(Spot2(at_x, at_y, row.score, row.n, not row.over))
         cells.setdefault((up.at(at_y), across.at(at_x)), []).append(row)
     return Contour(
-        study=source.study, store=source.store.url, goal=goal, x=across.axis, y=up.axis, results=len(rows),
+        study=source.study, store=source.store.url, goal=aim.goal, x=across.axis, y=up.axis, results=len(rows),
         attached=sum(row.n is None for row in rows), inactive=inactive, outside=outside, spots=tuple(spots),
-        cells=tuple(Cell(at[1], at[0], summary_of(rows, sign)) for at, rows in sorted(cells.items())),
+        cells=tuple(Cell(at[1], at[0], summary_of(found, aim.sign)) for at, found in sorted(cells.items())),
+        infeasible=sum(row.over > 0 for row in rows), which=aim.which, goals=aim.goals,
     )  # fmt: skip

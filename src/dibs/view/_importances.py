@@ -28,7 +28,8 @@ class Importances(Plain):
     """The parameters of a study, the most important first, over ``results`` results, ``attached`` of them from elsewhere.
 
     ``method`` and ``paper`` name what was computed, ``top`` how many results counted as good ones. ``outside``: results
-    left out since they are not of the study's space. ``notes``: what these numbers do not tell, in sentences.
+    left out since they are not of the study's space. ``notes``: what these numbers do not tell, in sentences. ``goal``:
+    what is better; with several goals that of number ``which`` of ``goals``.
     """
 
     study: str
@@ -42,3 +43,5 @@ class Importances(Plain):
     top: int
     parameters: tuple[Importance, ...]
     notes: tuple[str, ...]
+    which: int = 0
+    goals: int = 1
