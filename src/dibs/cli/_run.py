@@ -50,7 +50,9 @@ __all__ = ["verb"]
     "--goal", type=GOAL, help="What is better, min or max; for several scores min,max.  [default: the file's goal]"
 )
 @click.option(
-    "--sampler", metavar="NAME", help="auto, gp, tpe, nsga2, sobol, random or grid.  [default: the file's, else auto]"
+    "--sampler",
+    metavar="NAME",
+    help="auto, gp, tpe, nsga2, cmaes, sobol, random or grid.  [default: the file's, else auto]",
 )
 @click.option("--pruner", metavar="NAME[,NAME]",
               help="median, percentile, asha, hyperband, patience, diverged.  [default: the file's, else none]")  # fmt: skip

@@ -50,7 +50,7 @@ class Study:
     max_step raises RefusedError; no such study raises NotFound; see also Store for what its URL may raise.
 
     ``goal``: "min" or "max", or a list of 2 to 8 of these; then a trial ends with a score for each, in this order.
-    ``sampler``: a name ("auto", the default, "gp", "tpe", "nsga2", "sobol", "random", "grid") or an instance.
+    ``sampler``: a name ("auto", the default, "gp", "tpe", "nsga2", "cmaes", "sobol", "random", "grid") or an instance.
     ``seed``: an integer, drawn once if left out.
     ``pruner``: a name ("median", "percentile", "asha", "hyperband", "threshold", "patience", "diverged"), an instance, or
     a list of these; without one no trial is stopped early. ``max_step``: the last step a full trial reports.

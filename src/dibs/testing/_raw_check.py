@@ -210,9 +210,8 @@ def kept(scene: Scene) -> Iterator[str]:
         if body is None or body["state"] != line["state"]:
             yield f"{n}-{a} was told {line['state']} to {line['me']} and is {body and body['state']}"
         elif line["state"] == "done":
-            for end in ("score", "scores", "constraints"):
+            for end, named in (("score", ""), ("scores", "scores "), ("constraints", "constraints ")):
                 if end in line and _text(body.get(end)) != _text(line[end]):
-                    named = "" if end == "score" else f"{end} "
                     yield f"{n}-{a} was done with {named}{line[end]} and has {body.get(end)}"
             state, settled, counts, _ = folded(scene.trials[n], scene.raw.released.get(n, set()))
             if state != "done" or not settled or counts < a:
