@@ -48,7 +48,7 @@ def answer(space: Space, point: Any, goals: int) -> tuple[Any, float]:
 def played(name: str, space: Space, goals: int, limited: bool, seed: int = 4242) -> list[dict[str, Any]]:
     """The points of a study in which trial n ends when n + 1 + n % WORKERS is asked for; a few fail or are pruned."""
     goal = "min" if goals == 1 else ("min", "max", "min")[:goals]
-    sampler = make_sampler({"name": name, "version": 1}, seed=seed, goal=goal)  # type: ignore[arg-type]
+    sampler = make_sampler(name, seed=seed, goal=goal)  # type: ignore[arg-type]
     points: list[Any] = []
     for n in range(TRIALS):
         rows: list[Any] = []

@@ -100,6 +100,15 @@ def test_what_was_asked_before_does_not_matter() -> None:
     assert repr(asked(ROWS)) == first.strip()
 
 
+def test_what_is_remembered_is_that_of_the_same_points() -> None:
+    """Other points with the same indexes and scores are another history."""
+    first = asked(ROWS)
+    mirrored = [(n, {name: 5.0 - at for name, at in p.items()}, *rest) for n, p, *rest in ROWS]
+    other = asked(mirrored)
+    module._known.clear()
+    assert asked(mirrored) == other != first
+
+
 def test_most_asks_replay_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[int] = []
     plain = module._solutions
