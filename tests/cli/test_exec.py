@@ -380,3 +380,22 @@ def test_isolation_is_said_and_kept(dibs: Call, mill: Path, tmp_path: Path, word
     assert ("secret" in logs(tmp_path)[0]) == (word == "isolate")
     assert len(list((tmp_path / "s").rglob("tmp/mine"))) == 1  # TMPDIR holds the store: it has one of its own
     assert os.environ.get("TMPDIR") != str(tmp_path)
+
+
+def test_several_scores_and_constraints(dibs: Call, mill: Path, tmp_path: Path) -> None:
+    script(mill, '#!/bin/sh\necho "{\\"scores\\": [$1, 2], \\"constraints\\": {\\"gb\\": -0.5}}"\n')
+    goals = ["min,max" if word == "min" else word for word in words(trials=2)]
+    dibs(*goals, "./train.sh", "{lr}")
+    for result in Study(tmp_path / "s", "mill").results():
+        assert (result.state, result.scores) == ("done", (result.point["lr"], 2.0))
+        assert result.constraints == {"gb": -0.5}
+    script(mill, WELL)
+    more = ["3" if word == "2" else word for word in goals]
+    dibs(*more[:-1], "--max-failures", "0", "--", "./train.sh", "{lr}", code=1)
+    assert "2" in (Study(tmp_path / "s", "mill").results("failed")[0].reason or "")
+
+
+def test_constraints_beside_one_score(dibs: Call, mill: Path, tmp_path: Path) -> None:
+    script(mill, '#!/bin/sh\necho "{\\"score\\": 1, \\"constraints\\": {\\"gb\\": 0.5}}"\n')
+    dibs(*words(trials=1), "./train.sh")
+    assert Study(tmp_path / "s", "mill").results()[0].constraints == {"gb": 0.5}
