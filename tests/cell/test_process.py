@@ -216,6 +216,51 @@ def test_a_full_disk(tmp_path: Path) -> None:
     assert ending.evidence.log_lost > 0
 
 
+def test_a_killed_warden_and_a_child_that_goes_on_writing(tmp_path: Path) -> None:
+    pid = tmp_path / "own" / "pid"
+
+    def stops() -> bool:
+        if number_in(pid):
+            os.kill(int(Path(f"/proc/{number_in(pid)}/stat").read_text().rpartition(")")[2].split()[1]), signal.SIGKILL)
+            pid.unlink()
+        return False
+
+    ending = ran(tmp_path, "yes & echo $$ > pid; wait", watching=Watching(stops=stops))
+    assert (ending.cause, ending.detail) == (Cause.VANISHED, "vanished: its end was not seen")
+
+
+EATER = """
+import json, os, sys
+from pathlib import Path
+from tests.cell.programs import ran
+Path(sys.argv[1], "cgroup.procs").write_text(str(os.getpid()))
+ending = ran(Path(sys.argv[2]), "x = b'x' * (400 << 20)", program=sys.executable)
+print(json.dumps([str(ending.cause), ending.evidence.cgroup_kills]))
+"""
+
+
+def test_killed_by_the_kernel_for_the_memory_of_its_cgroup(tmp_path: Path) -> None:
+    group = Path("/sys/fs/cgroup/memory") / f"dibs-test-{os.getpid()}"
+    try:
+        group.mkdir()
+        (group / "memory.limit_in_bytes").write_text(str(150 << 20))
+    except OSError:
+        pytest.skip("a cgroup of one's own needs root and the memory controller of cgroup v1")
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", EATER, group, tmp_path], env=path_env(), stdout=subprocess.PIPE, check=True
+        )
+    finally:
+        group.rmdir()
+    assert json.loads(done.stdout) == ["out of memory (cgroup)", 1]
+
+
+def path_env() -> dict[str, str]:
+    """An environment in which a fresh process finds these tests."""
+    root = Path(__file__).parents[2]
+    return {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+
+
 def test_a_log_that_cannot_be_written_is_the_stores_trouble(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"the log .* cannot be written: No such file"):
         ran(tmp_path, "true", log=tmp_path / "nowhere" / "log.txt")
@@ -256,11 +301,7 @@ def test_a_killed_worker_or_warden_leaves_nothing_running(tmp_path: Path, who: s
     text = "setsid sh -c 'echo $$ > daemon; exec sleep 300' & sh -c 'echo $$ > child; exec sleep 300' & echo $$ > pid; wait"
     (tmp_path / "text").write_text(text)
     own = tmp_path / "own"
-    root = Path(__file__).parents[2]
-    worker = subprocess.Popen(
-        [sys.executable, "-c", WORKER, str(tmp_path), str(tmp_path / "text")],
-        env={**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"},
-    )
+    worker = subprocess.Popen([sys.executable, "-c", WORKER, str(tmp_path), str(tmp_path / "text")], env=path_env())
     pids = [until(lambda name=name: number_in(own / name)) for name in ("pid", "child", "daemon")]
     warden = int(Path(f"/proc/{pids[0]}/stat").read_text().rpartition(")")[2].split()[1])
     if who == "both":

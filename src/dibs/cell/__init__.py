@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from ._told import Told
 
 __all__ = [
-    "LOST", "UNLIMITED", "Cause", "Command", "Ending", "Evidence", "Frozen", "Isolation", "Job", "Limits", "Line", "Template",
-    "Told", "Watcher", "Words", "check_names", "check_values", "claim_folder", "classify", "family", "folder_owner", "freeze", "frozen_in", "is_limit", "isolation_status",
-    "parse", "resident", "run", "size_text", "span_text", "text_of", "variables_of",
+    "LOST", "UNLIMITED", "Cause", "Command", "Ending", "Evidence", "Frozen", "Isolation", "Job", "Limits", "Line",
+    "Template", "Told", "Watcher", "Words", "check_names", "check_values", "claim_folder", "classify", "family",
+    "folder_owner", "freeze", "frozen_in", "is_limit", "isolation_status", "parse", "resident", "run", "size_text",
+    "span_text", "text_of", "variables_of",
 ]  # fmt: skip
 
 _HOMES = {

@@ -136,7 +136,7 @@ def detail_of(cause: Cause, seen: Evidence) -> str:
         parts.append("the cgroup's counter of out-of-memory kills rose")
     elif cause is Cause.HOST_MEMORY and seen.host_kills and _signal(seen) == signal.SIGKILL:
         parts.append("the machine's counter of out-of-memory kills rose")
-    elif cause is Cause.VANISHED:
+    elif cause is Cause.VANISHED and _signal(seen) is not None:
         parts.append("by somebody else, and no counter says it was for memory")
     elif cause is Cause.DISK and not _found(_DISK, seen.tail):
         parts.append("there was no room left where it writes")

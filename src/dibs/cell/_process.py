@@ -12,7 +12,6 @@ import logging
 import os
 import select
 import signal
-import stat
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -27,7 +26,8 @@ from ._causes import Cause, Evidence, classify, detail_of
 from ._evidence import kills, room, scheduler_of, tail_of
 from ._isolation import Isolation
 from ._limits import UNLIMITED, Limits
-from ._told import Lines, Thin, Told, told_by, told_by_file
+from ._output import Output
+from ._told import Told
 from ._usage import resident
 
 if TYPE_CHECKING:
@@ -41,8 +41,6 @@ _MEMORY_EVERY_S = 1.0
 _LINGER_S = 1.0  # what the program leaves behind may end by itself, such as the reader of its last pipe
 _LOST_S = 10.0  # a killed process that does not go hangs in the kernel
 _CHUNK = 64 << 10
-_RESULT_BYTES = 1 << 20
-_OPEN = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 @dataclass(frozen=True)
@@ -93,15 +91,11 @@ def run(job: Job, watcher: Watcher) -> Ending:
 class _Run:
     def __init__(self, job: Job, watcher: Watcher) -> None:
         self.job, self.watcher, self.clock = job, watcher, job.clock
-        self.lines, self.thin = Lines(), Thin()
-        self.told: Told | None = None
-        self.late: Told | None = None  # the last step, where it was not passed on
         self.pid: int | None = None
         self.words: dict[str, Any] = {}  # the warden's
         self.said = b""
         self.asked = False
         self.limit, self.memory_limit = "", False
-        self.lost = 0  # bytes that the log did not take
         self.kill_at: float | None = None
         self.give_up_at: float | None = None
         self.measure_at = 0.0
@@ -110,17 +104,17 @@ class _Run:
 
     def run(self) -> Ending:
         began, before = self.clock.monotonic(), kills()
-        self.log_fd = _opened(self.job.log)
+        self.out = Output(self.job.log, self.watcher.progress)
         try:
             if self._start():
                 self._whole(began)
         finally:
-            os.close(self.log_fd)
+            self.out.release()
         took_s = self.clock.monotonic() - began
-        self._last_words()
+        self.out.close()
         evidence = self._evidence(before)
         cause = classify(evidence)
-        return Ending(cause, detail_of(cause, evidence), self._result(), self.asked, evidence, took_s)
+        return Ending(cause, detail_of(cause, evidence), self.out.result(self.job.result), self.asked, evidence, took_s)
 
     def _whole(self, began: float) -> None:
         try:
@@ -187,8 +181,10 @@ class _Run:
                 self.kill_at, self.give_up_at = float("inf"), self.give_up_at or now + _LOST_S
             if self.give_up_at is not None and now >= self.give_up_at:
                 return  # `_end` leaves what does not go
+        self._after_warden()
+        late = self.clock.monotonic() + _LOST_S
         for fd in (self.output, self.errors):
-            while self._read(fd):
+            while self._read(fd) and self.clock.monotonic() < late:  # whoever escaped may write for ever
                 continue
 
     def _watch(self, took_s: float, now: float) -> None:
@@ -228,12 +224,16 @@ class _Run:
             warden.wait(_LOST_S)
         except Exception:
             log.warning("process %d hangs in the kernel, with what it has started: it is left behind", warden.pid)
-        if self.pid is not None and not self.words.keys() & {"ended", "not_started"}:  # the warden itself was killed
-            with suppress(OSError):
-                os.killpg(self.pid, signal.SIGKILL)
+        self._after_warden()
         warden.stdout.close()
         warden.stderr.close()
         os.close(self.events)
+
+    def _after_warden(self) -> None:
+        """If the warden itself was killed, and the program with it, its group is all that can be reached."""
+        if self.pid is not None and not self.words.keys() & {"ended", "not_started"}:
+            with suppress(OSError):
+                os.killpg(self.pid, signal.SIGKILL)
 
     # what it says
 
@@ -258,50 +258,12 @@ class _Run:
             return not self.over
         if self.over and not data:
             return False
-        self._keep(data)
-        if fd == self.output:
-            for line in self.lines.feed(data):
-                self._line(line)
-        return bool(data)
-
-    def _keep(self, data: bytes) -> None:
-        view = memoryview(data)
-        try:
-            while view:
-                view = view[os.write(self.log_fd, view) :]
-        except OSError:  # a full disk: what cannot be kept must not stop the program
-            self.lost += len(view)
-
-    def _line(self, line: bytes) -> None:
-        told = told_by(line)
-        if told is None:
-            return
-        self.told, self.late = told, None
-        if told.step is None or told.score is None or told.wrong:
-            return
-        if not self.thin.keeps():
-            self.late = told
-        elif self.watcher.progress(told) and not self.asked and "ended" not in self.words:
+        if fd != self.output:
+            self.out.log(data)
+        elif self.out.stdout(data) and not self.asked and "ended" not in self.words:
             self.asked = True
             self._ask_to_end()
-
-    def _last_words(self) -> None:
-        for line in self.lines.close():
-            self._line(line)
-        if self.late is not None:
-            self.watcher.progress(self.late)
-
-    def _result(self) -> Told | None:
-        """What the result file says, else the last line that said something."""
-        try:
-            fd = os.open(self.job.result, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0))
-        except OSError:
-            return self.told
-        with os.fdopen(fd, "rb") as file:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):
-                return Told(wrong=f"{self.job.result.name} is no file")
-            data = file.read(_RESULT_BYTES)
-        return told_by_file(data) if data.strip() else self.told
+        return bool(data)
 
     def _evidence(self, before: tuple[int, int]) -> Evidence:
         ended, after = self.words.get("ended"), kills()
@@ -313,7 +275,7 @@ class _Run:
             not_started=self.words.get("not_started", ""),
             limit=self.limit, memory_limit=self.memory_limit,
             cgroup_kills=after[0] - before[0], host_kills=after[1] - before[1],
-            free_bytes=free, free_files=files, log_lost=self.lost, tail=tail_of(self.job.log),
+            free_bytes=free, free_files=files, log_lost=self.out.lost, tail=tail_of(self.job.log),
             scheduler=scheduler_of(self.job.environ), left=self.words.get("left", 0),
             peak_bytes=peak * 1024 if peak is not None else None, cpu_s=self.words.get("cpu_s"),
         )  # fmt: skip
@@ -325,10 +287,3 @@ def _bytes(text: str) -> bytes:
 
 def _encoded(environ: Mapping[str, str]) -> dict[bytes, bytes]:
     return {_bytes(name): _bytes(value) for name, value in environ.items()}
-
-
-def _opened(path: Path) -> int:
-    try:
-        return os.open(path, _OPEN, 0o666)
-    except OSError as wrong:
-        raise StoreError(f"the log {path} cannot be written: {wrong.strerror or wrong}") from wrong
