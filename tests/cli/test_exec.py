@@ -258,8 +258,9 @@ def test_a_failure_keeps_its_evidence(dibs: Call, mill: Path, tmp_path: Path) ->
     assert "reason   code error: exit status 3: no such layer" in shown
     assert "| $ " in shown
     assert "|   no such layer" in shown
-    digest = json.loads(dibs("show", "0", *PLACE, "--json").stdout)["attempts"][0]["blob"]
-    ended = json.loads(Store(tmp_path / "s").get(digest))["ended"]
+    attempt = json.loads(dibs("show", "0", *PLACE, "--json").stdout)["attempts"][0]
+    ended = attempt["ended"]
+    assert json.loads(Store(tmp_path / "s").get(attempt["blob"]))["ended"] == ended
     assert (ended["cause"], ended["code"], ended["tail"]) == ("code error", 3, ["working", "no such layer"])
 
 

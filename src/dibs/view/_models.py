@@ -196,6 +196,7 @@ class AttemptDetail(Plain):
 
     ``log`` and ``folder`` are local paths, None where there is none on this machine. ``problem``: what of it does not
     read. ``age_s``: since its record last moved. ``verdict``: of the pruner that stopped it: pruner, reason, seen.
+    ``ended``: of a program that ended badly: its cause, and what was seen.
     """
 
     attempt: int
@@ -222,6 +223,7 @@ class AttemptDetail(Plain):
     problem: Problem | None = None
     scores: tuple[float, ...] = ()
     constraints: dict[str, float] | None = None
+    ended: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
