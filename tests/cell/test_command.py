@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -132,6 +133,24 @@ def test_a_new_version_is_a_new_digest_and_the_same_one_is_none(here: Path, stor
             assert os.access(frozen.filled({})[0][0], os.X_OK)
     assert len(frozen_in(store, "spam")) == 2
     assert frozen_in(store, "spam2") == []
+
+
+def test_copies_of_a_killed_run_are_removed_a_day_later_and_no_others(
+    here: Path, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    ours = store.machine.who("")
+    dead, living = {**ours, "token": ours["token"].rpartition("-")[0] + "-1"}, ours
+    for name, who, age_s in (("old", dead, 1e5), ("new", dead, 0), ("living", living, 1e5), ("foreign", {"x": 1}, 1e5)):
+        folder = tmp_path / f"dibs-program-{name}"
+        folder.mkdir()
+        (folder / "owner.json").write_text(json.dumps(who))
+        os.utime(folder, (store.machine.clock.wall() - age_s,) * 2)
+    with freeze(of(here, "./train.sh"), store, "spam"):
+        pass
+    assert sorted(path.name for path in tmp_path.glob("dibs-program-*")) == [
+        "dibs-program-foreign", "dibs-program-living", "dibs-program-new",
+    ]  # fmt: skip
 
 
 def test_a_shell_line_names_its_frozen_files(here: Path, store: Store) -> None:

@@ -230,6 +230,28 @@ def test_a_killed_warden_and_a_child_that_goes_on_writing(tmp_path: Path) -> Non
     assert ending.detail.startswith("vanished: its end was not seen")
 
 
+def test_a_warden_killed_after_the_program_has_ended_leaves_nothing_either(tmp_path: Path) -> None:
+    daemon = tmp_path / "own" / "daemon"
+
+    class Killing(Watching):
+        def progress(self, told: Told) -> bool:
+            warden = int(
+                Path(f"/proc/{number_in(tmp_path / 'own' / 'pid')}/stat").read_text().rpartition(")")[2].split()[1]
+            )
+            until(lambda: not alive(number_in(tmp_path / "own" / "pid")))  # it has ended, and the warden knows
+            os.kill(warden, signal.SIGKILL)
+            return False
+
+    text = """
+setsid sh -c 'echo $$ > daemon; exec sleep 300' &
+while [ ! -s daemon ]; do sleep 0.01; done
+echo $$ > pid; echo '{"step": 0, "score": 1}'
+"""
+    ending = ran(tmp_path, text, watching=Killing())
+    assert ending.told == Told(1.0, step=0)
+    assert not alive(number_in(daemon))
+
+
 EATER = """
 import json, os, sys
 from pathlib import Path
@@ -310,8 +332,7 @@ def test_a_killed_worker_or_warden_leaves_nothing_running(tmp_path: Path, who: s
     for process in {"worker": [worker.pid], "warden": [warden], "both": [warden, worker.pid]}[who]:
         os.kill(process, signal.SIGKILL)
     worker.wait(60)
-    # without a warden a session of its own escapes; without both, all but the program itself
-    gone = {"worker": pids, "warden": pids[:2], "both": pids[:1]}[who]
+    gone = pids[:1] if who == "both" else pids  # without both only the program itself is sure to go
     until(lambda: not any(alive(pid) for pid in gone))
     until(lambda: not alive(warden))
     if who == "warden":

@@ -92,6 +92,7 @@ def test_what_a_program_is_told(dibs: Call, mill: Path, tmp_path: Path) -> None:
         told = dict(line.split("=", 1) for line in env)
         assert json.loads(told.pop("DIBS_POINT")) == result.point
         assert told.pop("DIBS_SEED").isdigit()
+        assert len(told.pop("DIBS_CELL")) == 16
         assert told == {
             "DIBS_PARAM_LR": repr(result.point["lr"]), "DIBS_PARAM_OPT": result.point["opt"],
             **({} if momentum is None else {"DIBS_PARAM_MOMENTUM": repr(momentum)}),

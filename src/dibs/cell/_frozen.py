@@ -6,16 +6,18 @@ is named is frozen. A new version is a new digest, and the store keeps each that
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from dibs.errors import StoreError
+from dibs.record import Who
 from dibs.store import Store
 
 from ._command import Command
@@ -24,6 +26,8 @@ __all__ = ["Frozen", "freeze", "frozen_in"]
 
 log = logging.getLogger("dibs")
 _MOST_LINKS = 5000
+_PREFIX, _OWNER = "dibs-program-", "owner.json"
+_OLD_S = 86400.0  # workers of a killed run may need their copies for a while
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,8 @@ def freeze(command: Command, store: Store, study: str, me: str | None = None) ->
     if not command.scripts:
         yield command
         return
-    base = Path(tempfile.mkdtemp(prefix="dibs-program-", dir=_place(store)))
+    base = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=_place(store)))
+    _sweep(base, store)
     try:
         try:
             copies = _copied(command.here, list(command.scripts), base)
@@ -81,6 +86,17 @@ def _place(store: Store) -> str | None:
         pass
     root = os.environ.get("DIBS_WORK") or store.backend.root
     return str(root) if root is not None else usual
+
+
+def _sweep(base: Path, store: Store) -> None:
+    """Say whose the copies are, and remove those that killed runs have left beside them."""
+    machine = store.machine
+    (base / _OWNER).write_text(json.dumps(machine.who("")))
+    for other in base.parent.glob(f"{_PREFIX}*"):
+        with suppress(OSError, ValueError, TypeError):
+            old = machine.clock.wall() - other.stat().st_mtime > _OLD_S
+            if old and machine.gone(Who(**json.loads((other / _OWNER).read_text()))):
+                shutil.rmtree(other, ignore_errors=True)
 
 
 def _copied(here: Path, names: Sequence[str], base: Path) -> dict[str, Path]:

@@ -28,7 +28,7 @@ from ._isolation import Isolation
 from ._limits import UNLIMITED, Limits
 from ._output import Output
 from ._told import Told
-from ._usage import resident
+from ._usage import marked, resident
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -41,6 +41,8 @@ _MEMORY_EVERY_S = 1.0
 _LINGER_S = 1.0  # what the program leaves behind may end by itself, such as the reader of its last pipe
 _LOST_S = 10.0  # a killed process that does not go hangs in the kernel
 _CHUNK = 64 << 10
+_MARK = "DIBS_CELL"
+_ROUNDS = 20  # of looking for who was started while the others were killed
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,7 @@ class _Run:
     def __init__(self, job: Job, watcher: Watcher) -> None:
         self.job, self.watcher, self.clock = job, watcher, job.clock
         self.pid: int | None = None
+        self.mark = os.urandom(8).hex()
         self.words: dict[str, Any] = {}  # the warden's
         self.said = b""
         self.asked = False
@@ -143,7 +146,7 @@ class _Run:
             self.warden: Popen[bytes] = subprocess.Popen(
                 [*map(os.fsencode, warden), *map(_bytes, job.argv)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=(theirs,), cwd=job.cwd,
-                env=_encoded(job.environ), start_new_session=True, bufsize=0,
+                env=_encoded({**job.environ, _MARK: self.mark}), start_new_session=True, bufsize=0,
             )  # fmt: skip
         except OSError as wrong:
             os.close(events)
@@ -220,20 +223,28 @@ class _Run:
         assert warden.stderr is not None
         with suppress(OSError):
             warden.stdin.close()
-        try:
-            warden.wait(_LOST_S)
-        except Exception:
-            log.warning("process %d hangs in the kernel, with what it has started: it is left behind", warden.pid)
         self._after_warden()
         warden.stdout.close()
         warden.stderr.close()
         os.close(self.events)
 
     def _after_warden(self) -> None:
-        """If the warden itself was killed, and the program with it, its group is all that can be reached."""
-        if self.pid is not None and not self.words.keys() & {"ended", "not_started"}:
+        """If the warden itself was killed, and the program with it: what they had started is known by its mark."""
+        try:
+            if self.warden.wait(_LOST_S) == 0:
+                return
+        except Exception:
+            log.warning("process %d hangs in the kernel, with what it has started: it is left behind", self.warden.pid)
+        if self.pid is not None and "ended" not in self.words:  # else the number may be somebody else's by now
             with suppress(OSError):
                 os.killpg(self.pid, signal.SIGKILL)
+        for _ in range(_ROUNDS):
+            left = marked(f"{_MARK}={self.mark}".encode())
+            for pid in left:
+                with suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+            if not left:
+                return
 
     # what it says
 
