@@ -217,15 +217,15 @@ def test_a_full_disk(tmp_path: Path) -> None:
 
 
 def test_a_killed_warden_and_a_child_that_goes_on_writing(tmp_path: Path) -> None:
-    pid = tmp_path / "own" / "pid"
+    warden = tmp_path / "own" / "warden"
 
     def stops() -> bool:
-        if number_in(pid):
-            os.kill(int(Path(f"/proc/{number_in(pid)}/stat").read_text().rpartition(")")[2].split()[1]), signal.SIGKILL)
-            pid.unlink()
+        if number_in(warden):
+            os.kill(number_in(warden), signal.SIGKILL)
+            warden.unlink()
         return False
 
-    ending = ran(tmp_path, "yes & echo $$ > pid; wait", watching=Watching(stops=stops))
+    ending = ran(tmp_path, "yes & echo $PPID > warden; wait", watching=Watching(stops=stops))
     assert ending.cause is Cause.VANISHED
     assert ending.detail.startswith("vanished: its end was not seen")
 
@@ -235,17 +235,14 @@ def test_a_warden_killed_after_the_program_has_ended_leaves_nothing_either(tmp_p
 
     class Killing(Watching):
         def progress(self, told: Told) -> bool:
-            warden = int(
-                Path(f"/proc/{number_in(tmp_path / 'own' / 'pid')}/stat").read_text().rpartition(")")[2].split()[1]
-            )
             until(lambda: not alive(number_in(tmp_path / "own" / "pid")))  # it has ended, and the warden knows
-            os.kill(warden, signal.SIGKILL)
+            os.kill(number_in(tmp_path / "own" / "warden"), signal.SIGKILL)
             return False
 
     text = """
 setsid sh -c 'echo $$ > daemon; exec sleep 300' &
 while [ ! -s daemon ]; do sleep 0.01; done
-echo $$ > pid; echo '{"step": 0, "score": 1}'
+echo $$ > pid; echo $PPID > warden; echo '{"step": 0, "score": 1}'
 """
     ending = ran(tmp_path, text, watching=Killing())
     assert ending.told == Told(1.0, step=0)
