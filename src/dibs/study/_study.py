@@ -242,6 +242,8 @@ class Study:
         text = {name: to_json(value) for name, value in self.space.check(point).items()}
         value = score_of(score)
         key = self.store.keys(self.name).given_score(digest_of({"point": text, "score": value}))
+        if key in self.view.given:  # seen there: nothing need be written to lose against it
+            return False
         body = {
             **self.store.head("given", self.me),
             "study": self.name,
