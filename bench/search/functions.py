@@ -145,7 +145,39 @@ def grid(rng: Any) -> Function:
     return Function("grid", space, value, min(map(value, every)))
 
 
-_OWN = {f.__name__: f for f in (ackley10, rastrigin5, rosenbrock5, hart6noisy, branin2, hartmann6, mixed8, grid)}
+def branches10(rng: Any) -> Function:
+    """Three methods with three parameters of their own each: a bowl, a valley, a bowl with waves, none far ahead."""
+    at, worth = rng.uniform(0.2, 0.8, (3, 3)), rng.permutation(3) * 0.1
+    space: Spec = {"method": ("choice", ("bowl", "valley", "waves"))}
+    space |= {f"{m}{i}": ("float", 0.0, 1.0, False) for m in space["method"][1] for i in range(3)}
+    when = {f"{m}{i}": ("method", (m,)) for m in space["method"][1] for i in range(3)}
+
+    def value(point: dict[str, Any]) -> float:
+        k = space["method"][1].index(point["method"])
+        x = np.array([point[f"{point['method']}{i}"] for i in range(3)]) - at[k]
+        if k == 1:
+            x = np.array([x[0], 5.0 * (x[1] - 2.0 * x[0] * x[0]), 5.0 * (x[2] - x[1])])
+        waves = 0.05 * float((1.0 - np.cos(12.0 * math.pi * x)).sum()) if k == 2 else 0.0
+        return float(worth[k]) + float((x * x).sum()) + waves
+
+    return Function("branches10", space, value, 0.0, when=when)
+
+
+def sgd_when(rng: Any) -> Function:
+    """The table ``sgd_cancer`` with a condition: ``power`` is there with one schedule only."""
+    whole = table("sgd_cancer")
+    return Function(
+        "sgd_when", whole.space, lambda point: whole.value({"power": 0.5, **point}), whole.least,
+        when={"power": ("rate", ("invscaling",))},
+    )  # fmt: skip
+
+
+_OWN = {
+    f.__name__: f
+    for f in (
+        ackley10, rastrigin5, rosenbrock5, hart6noisy, branin2, hartmann6, mixed8, grid, branches10, sgd_when,
+    )
+}  # fmt: skip
 
 HARD = (
     "ackley10", "rastrigin5", "rosenbrock5", "hart6noisy", "bbob08-10", "bbob10-5", "bbob13-10", "bbob15-5", "bbob16-3",
@@ -155,7 +187,7 @@ HARD = (
 EASY = ("branin2", "hartmann6", "mixed8", "grid")
 DEV = (
     "bbob04-5", "bbob06-10", "bbob09-10", "bbob18-10", "bbob19-3", "bbob22-5", "bbob119-5", "sgd_cancer",
-    "svr_diabetes",
+    "svr_diabetes", "sgd_when", "branches10",
 )  # fmt: skip
 
 
