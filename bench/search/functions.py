@@ -13,7 +13,7 @@ import numpy as np
 
 from .bbob import bbob
 from .space import Function, Spec
-from .tables import table
+from .tables import FLOOR, table
 
 __all__ = ["DEV", "EASY", "HARD", "make"]
 
@@ -142,7 +142,7 @@ def grid(rng: Any) -> Function:
         {"kernel": k, "scale": s, "c": c, "g": g, "degree": d}
         for k in space["kernel"][1] for s in space["scale"][1] for c in range(8) for g in range(10) for d in (2, 3)
     ]  # fmt: skip
-    return Function("grid", space, value, min(map(value, every)))
+    return Function("grid", space, value, min(map(value, every)), floor=FLOOR)
 
 
 def branches10(rng: Any) -> Function:
@@ -168,7 +168,7 @@ def sgd_when(rng: Any) -> Function:
     whole = table("sgd_cancer")
     return Function(
         "sgd_when", whole.space, lambda point: whole.value({"power": 0.5, **point}), whole.least,
-        when={"power": ("rate", ("invscaling",))},
+        when={"power": ("rate", ("invscaling",))}, floor=FLOOR,
     )  # fmt: skip
 
 

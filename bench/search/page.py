@@ -64,7 +64,7 @@ def page(games: Mapping[Game, dict[str, Any]]) -> str:
 def _intro(versions: dict[str, str]) -> str:
     shown = ", ".join(f"{NAMES[m]} {version}" for m, version in versions.items() if m != "random")
     return f"""Simulated studies of 200 trials with W workers asking at once, dibs' default sampler beside Optuna's default.
-Regret is log10 of (best - least) / (median of chance - least), at least -5; less is better. Differences are paired by
+Regret is log10 of (best - least) / (median of chance - least), at least -5 (tables: -3); less is better. Differences are paired by
 function and seed; the standard error takes the functions as given and the seeds as drawn. Which functions are hard, what a
 game is and what the aim is was written down before these games were played:
 [bench/search/README.md](../../bench/search/README.md).

@@ -24,7 +24,6 @@ from bench.search.players import player  # noqa: E402
 from bench.search.space import Function, drawn  # noqa: E402
 
 MARKS = (50, 100, 200, 300, 500)
-FLOOR = 1e-5
 
 
 @lru_cache(maxsize=64)
@@ -60,7 +59,9 @@ def play(method: str, name: str, workers: int, seed: int, budget: int) -> dict[s
     regret = {}
     for mark in (m for m in MARKS if m <= budget):
         best = float(true[int(np.argmin(seen[:mark]))])
-        regret[mark] = round(float(np.log10(max(FLOOR, (best - function.least) / (middle - function.least)))), 4)
+        regret[mark] = round(
+            float(np.log10(max(function.floor, (best - function.least) / (middle - function.least)))), 4
+        )
     repeats = len(points) - len({json.dumps(point, sort_keys=True) for point in points})
     return {
         "method": method, "version": asker.version, "function": name, "workers": workers, "seed": seed,

@@ -1,6 +1,6 @@
 """From games to figures: paired differences, their standard errors, ranks, and a test per function.
 
-Regret is log10((best - least) / (median of chance - least)), floor -5; less is better. Differences are paired by
+Regret is log10((best - least) / (median of chance - least)), floor -5, of tables -3; less is better. Differences are paired by
 function, workers and seed. The standard error takes the functions as given and the seeds as drawn.
 """
 

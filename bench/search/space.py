@@ -18,7 +18,8 @@ When = Mapping[str, tuple[str, tuple[Any, ...]]]
 class Function:
     """One function of a point (a dict), its space and its minimum.
 
-    ``seen(true value, normal number)`` is the score that a sampler is told; None: the true value.
+    ``seen(true value, normal number)`` is the score that a sampler is told; None: the true value. ``floor``: the regret
+    below which nothing is told apart.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Function:
     least: float
     seen: Callable[[float, float], float] | None = None
     when: When = field(default_factory=dict)
+    floor: float = 1e-5
 
 
 def drawn(space: Spec, when: When, rng: Any) -> dict[str, Any]:
