@@ -11,9 +11,10 @@ import argparse
 from pathlib import Path
 
 from .functions import DEV, EASY, HARD
-from .games import HERE, Game, play, read, wanted
+from .games import HERE, Game, has_torch, play, read, wanted
 from .page import write
 from .report import PEER, functions_table, summary_table
+from .space import MARKS
 
 SETS = {"hard": HARD, "easy": EASY, "dev": DEV}
 METHODS = ("auto", PEER, "random")
@@ -27,7 +28,7 @@ def long_form(seeds: int) -> list[Game]:
     every = [*HARD, *EASY]
     games = wanted(list(METHODS), every, [8, 32], seeds)
     games += wanted(list(METHODS), every, [1, 100], seeds)
-    return games + wanted(["optuna-gp"], list(FEW), [8, 32], FEW_SEEDS)
+    return games + (wanted(["optuna-gp"], list(FEW), [8, 32], FEW_SEEDS) if has_torch() else [])
 
 
 def main() -> None:
@@ -40,7 +41,7 @@ def main() -> None:
     )
     parser.add_argument("--methods", nargs="+", default=list(METHODS), help="in the short form (%(default)s)")
     parser.add_argument("--workers", type=int, nargs="+", default=[8, 32], help="in the short form (%(default)s)")
-    parser.add_argument("--budget", type=int, default=200, help="trials per study (%(default)s)")
+    parser.add_argument("--budget", type=int, default=200, choices=MARKS, help="trials per study (%(default)s)")
     parser.add_argument("--jobs", type=int, default=1, help="games at once, each a process (%(default)s)")
     parser.add_argument("--out", type=Path, default=HERE / "games.jsonl", help="where games are kept (%(default)s)")
     parser.add_argument("--read", action="store_true", help="play nothing, show what is there")
@@ -52,15 +53,16 @@ def main() -> None:
         games = long_form(given.seeds or 20)
     else:
         games = wanted(given.methods, list(SETS[given.set]), given.workers, given.seeds or 4)
+    mark = str(given.budget)
     if not given.read and not given.page:
-        there = read(given.out)
+        there = read(given.out, mark)
         if missing := [game for game in games if game not in there]:
             play(missing, given.out, given.budget, given.jobs)
-    there, mark = read(given.out), str(given.budget)
+    there, asked = read(given.out, mark), set(games)
     if given.page:
         return write(there)
     methods, workers = list(dict.fromkeys(g.method for g in games)), sorted({g.workers for g in games})
-    there = {game: one for game, one in there.items() if game in set(games)}
+    there = {game: one for game, one in there.items() if game in asked}
     for title, names in SETS.items():
         if not any(game.function in names for game in there):
             continue
@@ -68,6 +70,8 @@ def main() -> None:
         print("\n".join(summary_table(there, list(names), methods, workers, mark)))
         for w in workers if methods[0] != PEER else []:
             lines, behind = functions_table(there, list(names), methods[0], w, mark)
+            if len(lines) == 2:
+                continue
             print(f"\n`{methods[0]}` on each, W = {w}\n")
             print("\n".join(lines))
             print(f"\nworse than Optuna's at p < 0.05: {', '.join(behind) or 'none'}")

@@ -21,9 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 from bench.search.functions import make  # noqa: E402
 from bench.search.players import player  # noqa: E402
-from bench.search.space import Function, drawn  # noqa: E402
-
-MARKS = (50, 100, 200, 300, 500)
+from bench.search.space import MARKS, Function, drawn  # noqa: E402
 
 
 @lru_cache(maxsize=64)

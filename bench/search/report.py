@@ -60,9 +60,9 @@ def summary_table(games: Games, functions: list[str], methods: list[str], worker
     ]
     for w in workers:
         played = {m: {(g.function, g.seed) for g in games if g.method == m and g.workers == w and g.function in functions} for m in methods}  # fmt: skip
-        whole = [m for m in methods if played[m] and played[m] >= played[PEER]]
+        whole = [m for m in methods if played.get(PEER) and played[m] >= played[PEER]]
         ranks: dict[str, list[float]] = defaultdict(list)
-        for f, s in sorted(played[PEER]):
+        for f, s in sorted(played.get(PEER, ())):
             ends = {m: games[Game(m, f, w, s)]["regret"][mark] for m in whole}
             for m, end in ends.items():
                 below, alike = sum(e < end for e in ends.values()), sum(e == end for e in ends.values())

@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Function", "Spec", "When", "drawn"]
+__all__ = ["MARKS", "Function", "Spec", "When", "at", "drawn"]
+
+#: after so many trials a game is looked at
+MARKS = (50, 100, 200, 300, 500)
 
 #: name -> ("float", low, high, log), ("int", low, high, log) or ("choice", values); a parent stands before its children
 Spec = dict[str, tuple[Any, ...]]
