@@ -20,7 +20,7 @@ TRIAL = {
     "v": 1, "kind": "trial", "study": "s", "n": 3, "attempt": 0, "of": 9, "state": "done", "goal": "min", "seed": 5,
     "point": {"x": 0.5, "t": {"tuple": [1, 2.0]}}, "wish": None, "saw": None, "contract": None, "files": {"a": "b"},
     "started_at": "2026-11-29T12:00:00.123Z", "beat_s": 60, "nonce": "0" * 32, "score": 1.5, "step": 3, "took_s": 1.0,
-    "reason": None, "again": False, "blob": None,
+    "reason": None, "again": False, "blob": None, "scores": [1.5, -2], "constraints": {"gb": -0.5},
     "who": {"me": "m", "host": "h", "boot": "b", "pid": 1, "token": "1-2"},
 }  # fmt: skip
 json_values = st.recursive(

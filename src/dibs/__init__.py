@@ -25,7 +25,9 @@ if TYPE_CHECKING:
         UsageError,
     )  # fmt: skip
     from .search import (
+        CMAES,
         GP,
+        NSGA2,
         TPE,
         Asha,
         Auto,
@@ -50,8 +52,8 @@ _HOMES = {
         "SpaceError", "StoreError", "Superseded", "UnsureError", "UsageError",
     ],
     "search": [
-        "GP", "TPE", "Asha", "Auto", "Diverged", "Grid", "History", "Hyperband", "Median", "Patience", "Percentile",
-        "Random", "Sobol", "Threshold",
+        "CMAES", "GP", "NSGA2", "TPE", "Asha", "Auto", "Diverged", "Grid", "History", "Hyperband", "Median", "Patience",
+        "Percentile", "Random", "Sobol", "Threshold",
     ],
     "space": ["Choice", "Constant", "Float", "Int", "Space"],
     "store": ["Store"],
@@ -61,10 +63,10 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __version__ = "0.1.0"
 __all__ = [
-    "GP", "TPE", "AlreadyClosed", "Asha", "Auto", "Choice", "Constant", "DibsError", "Diverged", "Float", "Grid", "History",
-    "Hyperband", "Int", "Median", "NewerFormat", "NoResult", "NotFound", "NotOwner", "Patience", "Percentile", "Random",
-    "RecordError", "RefusedError", "Sobol", "Space", "SpaceError", "Store", "StoreError", "Study", "Superseded",
-    "Threshold", "Trial", "TrialResult", "UnsureError", "UsageError", "__version__",
+    "CMAES", "GP", "NSGA2", "TPE", "AlreadyClosed", "Asha", "Auto", "Choice", "Constant", "DibsError", "Diverged", "Float",
+    "Grid", "History", "Hyperband", "Int", "Median", "NewerFormat", "NoResult", "NotFound", "NotOwner", "Patience",
+    "Percentile", "Random", "RecordError", "RefusedError", "Sobol", "Space", "SpaceError", "Store", "StoreError", "Study",
+    "Superseded", "Threshold", "Trial", "TrialResult", "UnsureError", "UsageError", "__version__",
 ]  # fmt: skip
 
 

@@ -272,3 +272,21 @@ def test_a_planted_folder_in_the_temporary_one_is_refused(
     base.chmod(0o777)
     with pytest.raises(StoreError, match="DIBS_WORK"):
         _ = trial.folder
+
+
+def test_a_fork_takes_the_results_along_and_another_machine_reads_them(
+    store: Store, server: Server, place: str
+) -> None:
+    study = Study(store, "spam", SPACE, goal="min", seed=1, sampler="random")
+    for trial in study.trials(12):
+        with trial:
+            trial.done(trial.point["x"])
+    fork = study.fork("two", Space(x=Float(0.5, 1)))
+    wanted = sorted(result.score or 0.0 for result in study.results() if result.point["x"] >= 0.5)
+    assert fork.forked is not None
+    assert (fork.forked.attached, fork.forked.left) == (len(wanted), {"outside the new x": 12 - len(wanted)})
+    elsewhere = Study(Store.on_bucket(server.endpoint, server.bucket, place), "two")
+    assert sorted(score or 0.0 for _, score in elsewhere.finished()) == wanted
+    again = Study(elsewhere.store, "spam").fork("two", Space(x=Float(0.5, 1))).forked
+    assert again is not None
+    assert (again.attached, again.there) == (0, len(wanted))

@@ -18,6 +18,7 @@ import dibs as library
 from dibs import Store, Study
 
 Call = Callable[..., Result]
+PICTURES = (("history",), ("slice",), ("contour", "x", "kind"))
 
 
 def test_best_prints_the_winner_and_its_point(studied: Call) -> None:
@@ -154,8 +155,11 @@ def test_no_result_is_code_5_with_the_counts_and_an_empty_stdout(dibs: Call, sea
 
 
 def test_readers_and_steering_create_nothing(dibs: Call, tmp_path: Path) -> None:
-    for words in (("status",), ("best",), ("trials",), ("show", "0"), ("stop",), ("rescue",), ("enqueue", "x=1")):
-        said = dibs(*words, "--store", "nowhere", "--study", "x", code=3).stderr
+    readers = (("status",), ("best",), ("trials",), ("show", "0"), *PICTURES, ("importances",))
+    steering = (("stop",), ("rescue",), ("enqueue", "x=1"))
+    named = [(*words, "--study", "x") for words in (*readers, *steering)]
+    for words in (*named, ("fork", "x", "y")):
+        said = dibs(*words, "--store", "nowhere", code=3).stderr
         assert "there is no store at" in said
     assert list(tmp_path.iterdir()) == []
 
@@ -167,7 +171,9 @@ def traces(folder: Path) -> dict[str, tuple[int, int, int]]:
 
 
 @pytest.mark.parametrize(
-    "words", [("status",), ("status", "--study", "spam"), ("best",), ("trials",), ("show", "1")], ids=" ".join
+    "words",
+    [("status",), ("status", "--study", "spam"), ("best",), ("trials",), ("show", "1"), *PICTURES],
+    ids=" ".join,
 )
 def test_readers_leave_no_trace(studied: Call, tmp_path: Path, words: tuple[str, ...]) -> None:
     before = traces(tmp_path / "s")
@@ -185,7 +191,7 @@ def test_a_damaged_record_is_shown_with_its_cure_and_nothing_breaks(
     studied: Call, search: Path, tmp_path: Path, junk: bytes, newer: bool
 ) -> None:
     (tmp_path / "s/study/spam/trial/000000/00000001-0.json").write_bytes(junk)
-    for words in (("status",), ("trials",), ("best",), ("show", "1"), ("show", "0")):
+    for words in (("status",), ("trials",), ("best",), ("show", "1"), ("show", "0"), *PICTURES):
         assert "\x1b" not in studied(*words, "--store", "s").output
     text = studied("status", "--store", "s", "--study", "spam").stdout
     assert "study/spam/trial/000000/00000001-0.json" in text
@@ -200,8 +206,8 @@ def test_a_damaged_record_is_shown_with_its_cure_and_nothing_breaks(
 @pytest.mark.parametrize("junk", [b"", b"{", b'{"v":7}'], ids=["empty", "truncated", "newer"])
 def test_a_damaged_definition_hides_no_result(studied: Call, tmp_path: Path, junk: bytes) -> None:
     (tmp_path / "s/study/spam/study.json").write_bytes(junk)
-    studied("best", "--store", "s")
-    studied("trials", "--store", "s")
+    for words in (("best",), ("trials",), *PICTURES):
+        studied(*words, "--store", "s")
     assert "study/spam/study.json" in studied("status", "--store", "s", "--study", "spam").stdout
     assert "1 do not read" in studied("status", "--store", "s").stdout
 
@@ -224,7 +230,7 @@ def test_hostile_names_are_names(dibs: Call, search: Path, tmp_path: Path) -> No
     assert sorted(line["study"] for line in listed) == sorted(NAMES)
     assert "\x1b" not in dibs("status", "--store", "s").output
     for name in NAMES:
-        for words in (("best",), ("status",), ("trials",), ("stop",), ("resume",)):
+        for words in (("best",), ("status",), ("trials",), *PICTURES, ("stop",), ("resume",)):
             done = dibs(*words, "--store", "s", f"--study={name}")
             assert "\x1b" not in done.output
             assert "\x07" not in done.output

@@ -14,12 +14,16 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState, create_trial
+from tests.parts import body_at, plant, store_over
 
 from dibs import Choice, Constant, Float, Int, NotFound, RefusedError, Space, SpaceError, Store, Study, UsageError
+from dibs.backend import CountingBackend, MemoryBackend
 from dibs.cli import main
+from dibs.integrations import _optuna_pruner
 from dibs.integrations._optuna_space import derived_space
 from dibs.optuna import OptunaPruner, Storage, export, import_study
 from dibs.search import Curve
+from dibs.study import report, take
 
 
 def objective(trial: optuna.Trial) -> float:
@@ -96,6 +100,25 @@ def test_what_is_not_there_is_not_made(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == []
 
 
+def test_an_import_again_writes_nothing() -> None:
+    source = optuna.storages.InMemoryStorage()
+    study = optuna.create_study(storage=source, study_name="s")
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 2), n_trials=10)
+    inner = MemoryBackend()
+    assert import_study(source, "s", store_over(inner)).attached == 10
+    backend = CountingBackend(inner)
+    told = import_study(source, "s", store_over(backend))
+    assert (told.attached, told.there) == (0, 10)
+    assert (backend.counts["stage"], backend.counts["create"]) == (0, 0)
+
+
+def test_what_is_no_storage_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "junk").write_bytes(b"\x00\xffhello\n{")
+    for said in (str(tmp_path / "junk"), f"sqlite:///{tmp_path / 'junk'}", "foo://nowhere/x"):
+        with pytest.raises(UsageError, match="cannot be read as a storage of Optuna"):
+            import_study(said, "s", tmp_path / "store")
+
+
 def test_a_study_that_is_there_keeps_its_space_and_goal(tmp_path: Path) -> None:
     source = Storage(tmp_path / "o")
     study = optuna.create_study(storage=source, study_name="s")
@@ -111,12 +134,70 @@ def test_a_study_that_is_there_keeps_its_space_and_goal(tmp_path: Path) -> None:
 
 def test_what_cannot_be_imported_says_why(tmp_path: Path) -> None:
     source = Storage(tmp_path / "o")
-    optuna.create_study(storage=source, study_name="two", directions=["minimize", "maximize"])
+    optuna.create_study(storage=source, study_name="nine", directions=["minimize"] * 9)
     optuna.create_study(storage=source, study_name="none")
-    with pytest.raises(UsageError, match="2 objectives"):
-        import_study(source, "two", tmp_path / "store")
+    with pytest.raises(UsageError, match="9 goals"):
+        import_study(source, "nine", tmp_path / "store", "ours")
     with pytest.raises(UsageError, match="no complete trial"):
         import_study(source, "none", tmp_path / "store")
+
+
+def two(trial: optuna.Trial) -> tuple[float, float]:
+    x = trial.suggest_float("x", 0, 1)
+    if trial.number != 2:
+        trial.set_constraint("gb", x - 0.5)
+    return x, math.nan if trial.number == 5 else math.inf if trial.number == 6 else -x * x
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+def test_several_objectives_and_constraints_come_and_go(tmp_path: Path) -> None:
+    theirs = optuna.create_study(
+        storage=Storage(tmp_path / "o"), study_name="two", directions=["minimize", "maximize"],
+        sampler=optuna.samplers.RandomSampler(seed=1),
+    )  # fmt: skip
+    theirs.optimize(two, n_trials=8)
+    told = import_study(Storage(tmp_path / "o"), "two", tmp_path / "store")
+    assert (told.attached, dict(told.left)) == (6, {"fail": 1, "without a finite result": 1})
+    assert told.study.goal == ("min", "max")
+    shown = {
+        (*score, excess) for (_, score), excess in zip(told.study.finished(), told.study.finished().excess, strict=True)
+    }
+    good = [trial for trial in theirs.trials if trial.number not in (5, 6)]
+    assert {triple[:2] for triple in shown} == {tuple(trial.values) for trial in good}
+    assert {triple[2] for triple in shown if triple[2] == triple[2]} == {
+        trial.constraints["gb"] for trial in good if trial.constraints
+    }
+    made = export(told.study)
+    assert made.directions == theirs.directions
+    assert sorted(map(str, ((t.values, t.constraints) for t in made.trials))) == sorted(
+        map(str, ((t.values, t.constraints) for t in good))
+    )
+
+
+def test_an_export_of_several_goals_has_their_front(tmp_path: Path) -> None:
+    study = Study(tmp_path / "store", "s", {"x": Float(0.0, 1.0)}, goal=["min", "max"], sampler="random", seed=1)
+    for trial in study.trials(20):
+        with trial:
+            x = trial.point["x"]
+            trial.report(x)
+            scores = [x, x * (1 - x)] if trial.n != 3 else [x]
+            trial.done(scores, constraints={"gb": x - 0.4, "s": -1} if trial.n % 2 else None)
+    made = export(study)
+    assert [trial.number for trial in made.best_trials] == [result.n for result in study.front()]
+    assert made.trials[1].constraints == study.results()[1].constraints
+    assert made.trials[3].state is TrialState.FAIL
+    assert made.trials[0].intermediate_values == {0: made.trials[0].params["x"]}
+
+
+def test_a_result_written_by_hand_stops_no_export(tmp_path: Path) -> None:
+    study = Study(tmp_path / "store", "s", {"x": Float(0.0, 1.0)}, goal=["min", "max"], sampler="random", seed=1)
+    for trial in study.trials(2):
+        trial.done([1, 2])
+    key = study.store.keys("s").attempt(0, 0)
+    path = tmp_path / "store" / key
+    path.write_text(json.dumps({**json.loads(path.read_text()), "scores": [1]}))
+    made = export(Study(Store(tmp_path / "store"), "s"))
+    assert [trial.state for trial in made.trials] == [TrialState.FAIL, TrialState.COMPLETE]
 
 
 F, C = FloatDistribution, CategoricalDistribution
@@ -183,6 +264,26 @@ def test_an_export_has_all_there_is(tmp_path: Path) -> None:
     assert not any(trial.intermediate_values for trial in export(study, curves=False).trials)
 
 
+def test_an_export_of_what_others_wrote_leaves_out_what_it_cannot_have(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = Store(tmp_path / "store")
+    Study(store, "s", Space(x=Float(0.0, 1.0), k=Choice("a", "b")), goal="min")
+    for n, point in enumerate(
+        [{"x": 5.0, "k": "a"}, {"x": 0.5, "k": "c"}, {"x": 0.25, "k": "b"}, {"x": 0.75, "k": "b"}]
+    ):
+        assert take(store, point, study="s", trial=n, goal="min")
+        report(store, point, [float(n)], study="s", trial=n, state="done")
+    for n, changes in ((2, {"started_at": "yesterday"}), (3, {"took_s": 1e300})):
+        key = store.keys("s").attempt(n, 0)
+        plant(store, key, {**body_at(store, key), **changes})
+    made = export(Study(Store(tmp_path / "store"), "s"))
+    assert [trial.params["x"] for trial in made.trials] == [0.25, 0.75]
+    assert made.trials[1].datetime_start is not None
+    assert "trial 0 is left out" in caplog.text
+    assert "trial 1 is left out" in caplog.text
+
+
 def curve(n: int, state: str, values: list[float]) -> Curve:
     return Curve(n, state, enumerate(values))
 
@@ -204,6 +305,21 @@ def test_a_pruner_of_theirs_has_a_reason() -> None:
         theirs.verdict(curve(7, "running", [1.0, 5.0]), others)
     patient = OptunaPruner(optuna.pruners.PatientPruner(optuna.pruners.MedianPruner(), patience=1)).fitted(goal="min")
     assert patient.verdict(curve(7, "running", [1.0, 5.0]), others) is None
+
+
+def test_a_curve_is_put_into_their_form_once_for_each_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    real = _optuna_pruner._trial
+    monkeypatch.setattr(_optuna_pruner, "_trial", lambda curve: made.append(curve.n) or real(curve))
+    pruner = OptunaPruner(optuna.pruners.MedianPruner(n_startup_trials=3)).fitted(goal="min")
+    others = [curve(n, "done" if n < 3 else "running", [1.0, 0.5]) for n in range(5)]
+    for _ in range(3):
+        assert pruner.verdict(curve(7, "running", [1.0, 5.0]), others) is not None
+    assert made == [0, 1, 2, 3, 4]
+    others[4].add(2, 9.0)
+    others[3] = curve(3, "done", [9.0, 9.0])
+    pruner.verdict(curve(7, "running", [1.0, 5.0]), others)
+    assert made[5:] == [3, 4]
 
 
 def test_a_study_is_pruned_by_one_of_theirs(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import optuna
 import pytest
 from optuna.trial import TrialState
 
-from dibs import Choice, Float, History, Int, RefusedError, Space, Store, Study, UsageError
+from dibs import Choice, Float, History, Int, RefusedError, Space, SpaceError, Store, Study, UsageError
 from dibs.integrations import _optuna_sampler
 from dibs.optuna import OptunaSampler
 
@@ -133,6 +133,46 @@ def test_what_it_is_shown() -> None:
     assert trials[0].params["lr"] == points[0]["lr"]
 
 
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+def test_several_goals_and_the_excess_are_shown_as_objectives_and_a_constraint() -> None:
+    shown: list[Any] = []
+
+    class Spy(optuna.samplers.RandomSampler):
+        def infer_relative_search_space(self, study: Any, trial: Any) -> Any:
+            shown.append((study.directions, study.get_trials(deepcopy=False)))
+            return {}
+
+    sampler = OptunaSampler(Spy(), seed=1, goal=("max", "min"))
+    point = sampler.ask(SPACE, 0)
+    rows: list[Any] = [
+        (0, point, (1.5, 2.0), "done", 9, 0.5),
+        (1, point, (1, 2), "done", None),
+        (2, point, None, "failed", 1),
+    ]
+    for excess in (0.5, 0.75):  # a record that somebody edited is not the one that was shown before
+        rows[0] = (*rows[0][:5], excess)
+        shown.clear()
+        sampler.ask(SPACE, 3, History.of(rows))
+        directions, trials = shown[0]
+        assert [direction.name for direction in directions] == ["MAXIMIZE", "MINIMIZE"]
+        assert [(trial.state, trial.values) for trial in trials[:-1]] == [
+            (TrialState.COMPLETE, [1.5, 2.0]),
+            (TrialState.COMPLETE, [1.0, 2.0]),
+            (TrialState.FAIL, None),
+        ]
+        assert [trial.constraints for trial in trials[:-1]] == [{"excess": excess}, {}, {}]
+
+
+def test_a_study_of_several_goals_by_theirs(tmp_path: Path) -> None:
+    sampler = OptunaSampler(optuna.samplers.TPESampler(n_startup_trials=5))
+    study = Study(tmp_path / "s", "s", LINE, goal=["min", "max"], seed=0, sampler=sampler)
+    for trial in study.trials(25):
+        x = trial.point["x"]
+        trial.done([x * x, (x - 1) ** 2], constraints={"right": x - 0.5})
+    assert len(study.front()) > 0
+    assert {result.state for result in study.results()} == {"done"}
+
+
 def test_one_that_joins_passes_an_equal_one(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     Study(store, "s", LINE, goal="min", sampler=OptunaSampler(optuna.samplers.TPESampler(n_startup_trials=3)))
@@ -159,6 +199,37 @@ def test_a_sampler_that_remembers_in_its_trials_is_refused(kind: str) -> None:
         OptunaSampler(theirs)
     with pytest.raises(UsageError):
         OptunaSampler("tpe")  # type: ignore[arg-type]
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning", "ignore::FutureWarning")
+def test_what_would_be_asked_about_theirs_trials_is_refused_in_other_hands_too() -> None:
+    partial = optuna.samplers.PartialFixedSampler
+    for theirs, said in (
+        (partial({"x": 0.5}, optuna.samplers.QMCSampler()), "QMCSampler"),
+        (partial({"x": 0.5}, partial({"c": "a"}, optuna.samplers.NSGAIISampler())), "NSGAIISampler"),
+        (optuna.samplers.TPESampler(constraints_func=lambda trial: (0.0,)), "constraints_func of TPESampler"),
+        (partial({}, optuna.samplers.TPESampler(constraints_func=lambda trial: (0.0,))), "constraints_func"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            OptunaSampler(theirs)
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+def test_fixed_choices_are_what_people_call_them() -> None:
+    fixed = {"mixed": (1, "a"), "size": "l", "opt": "sgd", "momentum": 0.5, "unknown": 3}
+    sampler = OptunaSampler(
+        optuna.samplers.PartialFixedSampler(fixed, optuna.samplers.TPESampler(n_startup_trials=2)), 1
+    )
+    told = history(sampler, 10)
+    for point, _ in told:
+        assert {name: point[name] for name in ("mixed", "size", "opt", "momentum")} == {
+            name: fixed[name] for name in ("mixed", "size", "opt", "momentum")
+        }
+    assert len({point["lr"] for point, _ in told}) == 10
+    with pytest.raises(SpaceError, match="opt"):
+        OptunaSampler(optuna.samplers.PartialFixedSampler({"opt": "lamb"}, optuna.samplers.RandomSampler())).ask(
+            SPACE, 0
+        )
 
 
 def test_old_trials_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +22,8 @@ from tests.parts import store_over
 
 from dibs import Store
 from dibs.backend import CountingBackend, MemoryBackend
+from dibs.integrations._journal import Journal
+from dibs.integrations._optuna_storage import StoreBackend
 from dibs.optuna import Storage
 
 LIMIT_S = 90.0
@@ -190,6 +195,96 @@ def test_a_forked_child_is_another_worker(storage: Storage) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert [storage.set_trial_state_values(trial, TrialState.RUNNING) for trial in wished] == [False, False]
     assert storage._replay_result.owned_trial_id is None
+
+
+def test_a_child_forked_in_the_midst_of_other_threads_work_goes_on(storage: Storage) -> None:
+    study = create(storage)
+    stop = threading.Event()
+
+    def write() -> None:
+        while not stop.is_set():
+            study.set_user_attr("a", 1)
+
+    threads = [threading.Thread(target=write, daemon=True) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    children = []
+    for _ in range(8):
+        wait_until(storage._thread_lock.locked)  # or it may just have been let go: then this child proves nothing
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                storage.set_trial_state_values(storage.create_new_trial(0), TrialState.COMPLETE, [1.0])
+                code = 0
+            finally:
+                os._exit(code)
+        children.append(child)
+    try:
+        for child in list(children):
+            wait_until(lambda child=child: os.waitpid(child, os.WNOHANG) == (child, 0))
+            children.remove(child)
+    finally:
+        stop.set()
+        for child in children:  # one that waits for ever
+            os.kill(child, signal.SIGKILL)
+    for thread in threads:
+        thread.join()
+    assert [trial.value for trial in study.trials] == [1.0] * 8
+
+
+class Interrupts:
+    """Ctrl-C at the n-th line that is run in the files that read and replay."""
+
+    FILES = ("_journal.py", "_optuna_storage.py", "_storage.py")
+
+    def __init__(self, at: int) -> None:
+        self.left = at
+
+    def __call__(self, frame: Any, event: str, told: Any) -> Any:
+        if not frame.f_code.co_filename.endswith(self.FILES):
+            return None
+        if event == "line":
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+        return self
+
+
+def test_ctrl_c_at_any_line_loses_no_operation(storage: Storage) -> None:
+    study = create(storage)
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=3)
+    told, at, left = plain(storage), 0, 0
+    reader = StoreBackend(storage.store, "journal")
+    while left <= 0:
+        at += 7
+        twin = Storage(storage.store, "another")
+        twin._backend = pickle.loads(pickle.dumps(reader))
+        interrupts = Interrupts(at)
+        before = sys.gettrace()
+        sys.settrace(interrupts)
+        try:
+            twin.get_all_trials(0)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(before)
+        left = interrupts.left
+        assert plain(twin) == told, at
+    assert at > 300
+
+
+@pytest.mark.parametrize("texts", [["{"], ["[]"], ['{"op_code":"x","worker_id":"w"}'], ["9" * 5000], [""]])
+def test_an_entry_that_holds_no_operation_is_left_out_by_all(storage: Storage, texts: list[str]) -> None:
+    study = create(storage)
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2)
+    journal = Journal(storage.store, "journal")
+    while journal.read() is not None:
+        pass
+    journal.append([*texts, json.dumps({"op_code": 2, "worker_id": "w", "study_id": 0, "user_attr": {"a": 1}})], print)
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2)
+    assert study.user_attrs == {"a": 1}
+    assert plain(Storage(storage.store)) == plain(storage)
 
 
 def test_what_each_step_costs_on_a_bucket() -> None:

@@ -88,10 +88,12 @@ WRONG_TYPES = {
     "state": ["finished", "", None, 1, ["done"], {"done": 1}],
     "nonce": [None, 5, [], {}],
     "point": [None, [], "lr", 1, [["lr", 1]], {"lr": [1]}, {"lr": {"list": []}}, {"lr": {"tuple": 1}}, {"lr": {}}],
-    "goal": ["MIN", "", 1, ["min"]],
+    "goal": ["MIN", "", 1, ["min"], [], ["min", "MAX"], ["min"] * 9, {}],
     "of": ["100", None, 1.5],
     "seed": ["1", None],
     "score": ["0.5", [], {}, True],
+    "scores": [0.5, "ab", ["a", "b"], [True, False], [None, 1], {}],
+    "constraints": [0.5, [1], {"a": "b"}, {"a": None}, {"a": True}],
     "step": ["1", 1.5],
     "reason": [1, []],
     "again": [None, 1, "no"],
@@ -135,6 +137,17 @@ def test_records_are_frozen() -> None:
     record = decode_trial(encode(DONE), "k")
     with pytest.raises(AttributeError):
         record.state = "failed"  # type: ignore[misc]
+
+
+def test_several_goals_and_constraints_read_as_they_were_written() -> None:
+    body = {**DONE, "goal": ["min", "max"], "score": None, "scores": [0.1, 20], "constraints": {"gb": -0.5}}
+    record = decode_trial(encode(body), "k")
+    assert (record.goal, record.score, record.scores, record.constraints) == (
+        ("min", "max"),
+        None,
+        (0.1, 20.0),
+        {"gb": -0.5},
+    )
 
 
 def test_unknown_fields_and_a_later_minor_writer_read() -> None:

@@ -162,3 +162,81 @@ def test_pickled_and_printed() -> None:
     assert repr(history) == "<History of 4, 2 with a score>"
     with pytest.raises(TypeError):
         hash(history)
+
+
+# -- several goals and constraints -------------------------------------------------------------------------------------
+
+MANY: list[Any] = [
+    (4, {"x": 4}, (0.4, -4.0), "done", None, -0.5),
+    (1, {"x": 1}, None, "running", None),
+    (2, {"x": 2}, [0.2, math.nan], "done", None, 3.0),
+    (3, {"x": 3}, (0.3, -3.0), "done", 7, None),
+]
+
+
+def test_one_goal_is_a_view_and_no_constraints_cost_nothing() -> None:
+    history = History.of(ROWS)
+    assert history.scores.shape == (4, 1)
+    assert np.shares_memory(history.scores, history.score)
+    assert history.excess.shape == (4,)
+    assert np.isnan(history.excess).all()
+    assert history.excess.strides == (0,)  # one number for all rows
+    later = History.later(4, lambda: History.of(ROWS))
+    assert np.array_equal(later.scores, history.scores, equal_nan=True)
+    with pytest.raises(ValueError, match="read-only"):
+        history.scores[0, 0] = 1
+    assert (History().scores.shape, History().excess.shape) == ((0, 1), (0,))
+
+
+def test_several_goals() -> None:
+    history = History.of(MANY)
+    nan = math.nan
+    assert list(history) == [({"x": 1}, None), ({"x": 2}, None), ({"x": 3}, (0.3, -3.0)), ({"x": 4}, (0.4, -4.0))]
+    assert history[2] == ({"x": 3}, (0.3, -3.0))
+    assert np.array_equal(history.scores, [[nan, nan], [nan, nan], [0.3, -3], [0.4, -4]], equal_nan=True)
+    assert np.isnan(history.score).all()
+    assert np.array_equal(history.excess, [nan, 3, nan, -0.5], equal_nan=True)
+    assert repr(history) == "<History of 4, 2 with a score>"
+    assert np.array_equal(history[1:].scores, history.scores[1:], equal_nan=True)
+    assert np.array_equal(history[::2].excess, history.excess[::2], equal_nan=True)
+    assert pickle.loads(pickle.dumps(history)) == history
+    assert History.later(4, lambda: history) == history
+    assert History.coerce(history) is history
+    columns = history.n, history.score, history.state, history.step, history.points, history.scores, history.excess
+    assert History.columns(*columns) == history
+    with pytest.raises(ValueError, match="read-only"):
+        history.scores[0, 0] = 1
+    with pytest.raises(ValueError, match="read-only"):
+        history.excess[0] = 1
+
+
+def test_what_differs_in_the_new_columns_differs() -> None:
+    history = History.of(MANY)
+    other = [row if row[0] != 4 else (*row[:2], (0.4, -4.5), *row[3:]) for row in MANY]
+    kept = [row if row[0] != 4 else (*row[:5], -0.25) for row in MANY]
+    assert history != History.of(other)
+    assert history != History.of(kept)
+    assert history != History.of([row[:5] for row in MANY])
+    assert history == History.of(MANY[::-1])
+
+
+def test_several_goals_are_joined_whatever_joins() -> None:
+    whole = History.of(MANY)
+    assert History.of(MANY[::2]) + History.of(MANY[1::2]) == whole
+    assert History.of(MANY[1::2]) + History.of(MANY[::2]) == whole
+    one = History.of([(9, {"x": 9}, 0.9, "done", None), (0, {"x": 0}, None, "running", None)])
+    for both in (one + whole, whole + one):
+        assert both.n.tolist() == [0, 1, 2, 3, 4, 9]
+        assert both.scores.shape == (6, 2)
+        assert [score for _, score in both] == [None, None, None, (0.3, -3.0), (0.4, -4.0), None]
+        assert np.isnan(both.score).all()
+    three = History.of([(7, {"x": 7}, (1.0, 2.0, 3.0), "done", None)]) + whole
+    assert three.scores.shape == (5, 3)
+    assert [score for _, score in three][-1] == (1.0, 2.0, 3.0)
+    assert [score for _, score in three][:4] == [None] * 4
+
+
+def test_plain_pairs_of_several_scores() -> None:
+    history = History.coerce([({"x": 1}, (0.1, 2)), ({"x": 0}, None), ({"x": 2}, (1.0, math.inf)), ({"x": 3}, [3, 4])])
+    assert [STATES[code] for code in history.state] == ["done", "running", "failed", "done"]
+    assert [score for _, score in history] == [(0.1, 2.0), None, None, (3.0, 4.0)]

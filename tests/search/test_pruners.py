@@ -115,7 +115,7 @@ def test_only_those_who_got_there_vote(spec: Any, others: list[Curve], own: Curv
 
 @EACH
 def test_nan_where_it_is_due_stops_at_once_and_fetches_nothing(spec: Any) -> None:
-    def nobody() -> Any:
+    def nobody(least: int, most: int) -> Any:
         raise AssertionError("fetched")
 
     said = made(spec).verdict(Curve(0, "running", [(0, 1.0), (9, NAN)]), nobody)
@@ -312,7 +312,7 @@ def test_several_are_one_and_the_first_reason_counts() -> None:
     assert isinstance(pruner, AnyOf)
     assert pruner.label == "diverged,threshold,asha"
 
-    def nobody() -> Any:
+    def nobody(least: int, most: int) -> Any:
         raise AssertionError("fetched")
 
     assert pruner.verdict(curve(0, 1.0), nobody) is None, "asha is not due, so nothing is fetched"

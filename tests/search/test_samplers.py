@@ -157,7 +157,7 @@ def test_somebody_elses_sampler_is_as_good() -> None:
 @pytest.mark.parametrize(
     ("spec", "says"),
     [
-        ("tpee", "unknown sampler 'tpee': the known ones are auto, gp, grid, random, sobol, tpe"),
+        ("tpee", "unknown sampler 'tpee': the known ones are auto, cmaes, gp, grid, nsga2, random, sobol, tpe"),
         ({"name": "sobol", "version": 99}, "comes from a later dibs"),
         ({"name": "sobol", "version": 0}, "no version"),
         ({"name": "sobol", "version": "1"}, "no version"),
@@ -190,3 +190,44 @@ def test_an_earlier_version_is_not_replayed_silently(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Sobol, "version", 2)
     with pytest.raises(UsageError, match="from an earlier dibs"):
         make_sampler({"name": "sobol", "version": 1})
+
+
+# -- several goals -----------------------------------------------------------------------------------------------------
+
+
+def test_several_goals_are_kept_as_a_tuple() -> None:
+    asked = make_sampler("sobol", seed=1, goal=["min", "max"])  # type: ignore[arg-type]
+    assert asked.goal == ("min", "max")
+    assert asked == Sobol(seed=1).seeded(1, ("min", "max")) == asked.seeded(None, ("min", "max"))
+    assert hash(asked) == hash(Sobol(seed=1, goal=("min", "max")))
+    assert asked.ask(SPACE, 3) == Sobol(seed=1).ask(SPACE, 3)
+    with pytest.raises(RefusedError, match="goal is"):
+        asked.seeded(1, ("max", "min"))
+
+
+@pytest.mark.parametrize(
+    ("goal", "says"),
+    [
+        (["min"], "write goal='min'"),
+        ([], "0 goals"),
+        (["min"] * 9, "9 goals: a study has one, or a list of 2 to 8"),
+        (["min", "MAX"], "goal 'MAX' must be 'min' or 'max'"),
+        (["min", None], "goal None must be"),
+        ([["min"], "max"], "must be"),
+        ({"min": "max"}, "or a list of these"),
+        (np.array(["min", "max"]), "or a list of these"),
+        ("min,max", "or a list of these"),
+    ],
+)
+def test_goals_that_cannot_be_meant(goal: Any, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        Random(goal=goal)
+    assert says in str(caught.value)
+
+
+def test_a_sampler_for_one_goal_says_who_can_do_more() -> None:
+    for made in (lambda: Corner().seeded(1, ("min", "min")), lambda: make_sampler(Corner(), goal=("min", "min"))):
+        with pytest.raises(
+            UsageError, match=r"Corner' searches for one goal, not 2: take one of .*grid.*random, sobol"
+        ):
+            made()

@@ -225,8 +225,8 @@ def test_a_sampler_of_a_later_version_still_reads(store: Store) -> None:
 @pytest.mark.parametrize(
     ("terms", "says"),
     [
-        ({"goal": "MIN"}, '"min" or "max"'),
-        ({"goal": ["min"]}, '"min" or "max"'),
+        ({"goal": "MIN"}, "'min' or 'max'"),
+        ({"goal": ["min"]}, "one goal: write goal='min'"),
         ({"seed": 1.0}, "seed"),
         ({"seed": True}, "seed"),
         ({"seed": -1}, "seed"),

@@ -37,6 +37,27 @@ def test_the_columns(study: Study) -> None:
     assert set(columns["point.c"]) == {"a", 1, None, "(1, 2)"}
 
 
+def test_several_scores_and_constraints_are_columns_of_their_own(tmp_path: Path) -> None:
+    study = Study(tmp_path / "store", "s", SPACE, goal=["min", "max"], sampler="sobol")
+    assert [name for name in columns_of(study.results(), goals=2) if name.startswith("score")] == ["score.0", "score.1"]
+    for trial in study.trials(3):
+        with trial:
+            trial.done([trial.n, 1] if trial.n else [1], constraints={"gb": -0.5} if trial.n == 2 else None)
+    columns = columns_of(study.results(), SPACE.names, goals=2)
+    assert (columns["score.0"], columns["score.1"]) == ([None, 1.0, 2.0], [None, 1.0, 1.0])
+    assert columns["constraint.gb"] == [None, None, -0.5]
+    assert "score" not in columns
+
+
+def test_a_reason_can_be_written_whatever_was_raised(study: Study) -> None:
+    for trial in study.trials(14):
+        with trial:
+            raise ValueError("é \ud800")
+    said = columns_of(study.results(), SPACE.names)["reason"][13]
+    assert said == "ValueError: é \\ud800"
+    assert said.encode("utf-8")
+
+
 def test_a_study_without_trials_has_its_columns(tmp_path: Path) -> None:
     study = Study(tmp_path / "store", "s", SPACE, goal="min")
     assert columns_of(study.results(), SPACE.names)["point.y"] == []

@@ -307,7 +307,10 @@ def test_texts() -> None:
 
 
 def test_what_a_process_and_its_children_hold() -> None:
-    code = "import subprocess, sys; print(subprocess.Popen(['sleep', '1000']).pid, flush=True); sys.stdin.read()"
+    code = (  # the grandchild holds what it will hold when it has said so
+        "import subprocess, sys; it = subprocess.Popen(['sh', '-c', 'echo; read never'], stdin=subprocess.PIPE, "
+        "stdout=subprocess.PIPE); it.stdout.readline(); print(it.pid, flush=True); sys.stdin.read()"
+    )
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as it:
         assert it.stdout is not None
         grandchild = int(it.stdout.readline())

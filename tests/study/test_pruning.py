@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.parts import body_at, plant, store_over
 from tests.study.processes import SPACE as PLANE
@@ -16,7 +18,7 @@ from tests.study.pruning import LAST, SPACE, Spy, Watching, blob_of, claimed, st
 
 from dibs import Median, RefusedError, Store, Study, Trial, UsageError
 from dibs.backend import MemoryBackend
-from dibs.search import AnyOf
+from dibs.search import AnyOf, Curve, Verdict
 from dibs.view import Source, study_status, trial_detail
 
 # as created
@@ -150,6 +152,49 @@ def test_an_objective_that_returns_after_a_verdict_is_pruned() -> None:
 
     study.run(objective, trials=2, progress=False)
     assert [(result.state, result.score) for result in study.results()] == [("pruned", 2.0)] * 2
+
+
+class Says(Spy):
+    """One of somebody's own, who has not read what ``decide`` returns."""
+
+    name = "tests-says"
+
+    def __init__(self, said: Any) -> None:
+        super().__init__()
+        self.said = said
+
+    def decide(self, own: Curve, others: Sequence[Curve]) -> Any:
+        return self.said
+
+
+@pytest.mark.parametrize("said", [True, False, "stop", ("a", "b", {}), 0])
+def test_a_pruner_that_answers_something_else_fails_its_trial_and_stops_nobody(said: Any) -> None:
+    study = study_on(MemoryBackend(), pruner=Says(said))
+    for trial in study.trials(2):
+        with trial:
+            trial.report(1.0)
+    assert [result.state for result in study.results()] == ["failed", "failed"]
+    assert all("returns a Verdict or None" in str(result.reason) for result in study.results())
+
+
+def test_whatever_a_pruner_has_seen_can_be_written() -> None:
+    seen = {
+        "a": np.float64(1.5),
+        "b": math.nan,
+        3: (1, np.int64(2)),
+        "d": object,
+        "e": np.arange(2),
+        "f": 10**30,
+        "g": {"h": -math.inf},
+    }
+    study = study_on(MemoryBackend(), pruner=Says(Verdict("own", "half \ud800", seen)))
+    for trial in study.trials(1):
+        with trial:
+            assert trial.report(1.0)
+    assert [result.state for result in study.results()] == ["pruned"]
+    assert blob_of(study, 0)["verdict"]["seen"] == {
+        "a": 1.5, "b": "nan", "3": [1, 2], "d": "<class 'object'>", "e": "array([0, 1])", "f": str(10**30), "g": {"h": "-inf"},
+    }  # fmt: skip
 
 
 def test_a_beat_and_a_view_ask_nobody() -> None:

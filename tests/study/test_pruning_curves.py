@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import threading
 from typing import Any
 
 import pytest
@@ -11,6 +14,7 @@ from tests.study.pruning import LAST, SPACE, Rungs, Spy, Watching, blob_of, clai
 
 from dibs import Study
 from dibs.backend import MemoryBackend
+from dibs.search import Curve
 from dibs.study import report, take
 from dibs.study._curves import Curves, curves_of
 
@@ -116,6 +120,100 @@ def test_curves_come_from_rolls_too() -> None:
     assert {n: len(peer) for n, peer in spy.asked[0][2].items()} == dict.fromkeys(range(20), 4)
     records = [key for (verb, key), _ in backend.asked.items() if verb == "read" and "/trial/" in key]
     assert len(records) < 20
+
+
+# more closed curves than a pruner asks for
+
+
+class Few(Spy):
+    """One that asks for eight, and at steps 1 and 3 for such as got there."""
+
+    name = "tests-few"
+    most = 8
+
+    def needs(self, own: Curve) -> int:
+        return own.last if own.last in (1, 3) else 0
+
+
+def long_and_short(backend: MemoryBackend, each: int) -> None:
+    """Trials that are pruned at step 1, 2 and 4, in turns."""
+    study = study_on(backend, 99, Few())
+    for trial in study.trials(3 * each):
+        with trial:
+            for step in range((2, 3, 5)[trial.n % 3]):
+                trial.report(float(trial.n), step)
+            trial.done()
+
+
+def test_no_more_curves_are_read_than_a_pruner_asks_for() -> None:
+    inner = MemoryBackend()
+    long_and_short(inner, 20)
+    seen = []
+    for pid in (1, 2):
+        backend, spy = Watching(inner), Few()
+        with claimed(study_on(backend, pid, spy)) as trial:
+            trial.report(1.0)
+        assert len([key for key in backend.asked if key[0] == "stream"]) == 8
+        seen.append(set(spy.asked[0][2]))
+    assert len(seen[0]) == 8
+    assert len(seen[0] - seen[1]) <= 1, "everybody draws the same, and the second has trial 60 to draw from too"
+
+
+def test_of_those_that_got_to_a_step_as_many_are_read_without_waiting_for_the_next_look() -> None:
+    inner = MemoryBackend()
+    long_and_short(inner, 20)
+    backend, spy = Watching(inner), Few()
+    with claimed(study_on(backend, 1, spy)) as trial:
+        for step in range(4):
+            trial.report(1.0, step)
+    anybody, first, again, second = (set(asked[2]) for asked in spy.asked)
+    assert anybody == again
+    assert len(anybody) == len(first) == len(second) == 8
+    assert first >= anybody, "all of them got to step 1"
+    assert {n % 3 for n in second} == {2}
+    assert {n for n in first if n % 3 == 2} <= second
+    assert len([key for key in backend.asked if key[0] == "stream"]) == len(anybody | first | second)
+
+
+def test_what_closes_here_counts_at_once_and_then_as_others_do() -> None:
+    inner = MemoryBackend()
+    long_and_short(inner, 20)
+    spy = Few()
+    ours = study_on(inner, 1, spy)
+    for _ in range(3):
+        with claimed(ours) as trial:
+            trial.report(1.0, 0)
+            trial.report(1.0, 2)
+    assert [len(asked[2]) for asked in spy.asked] == [8, 8, 9, 9, 10, 10]
+    pass_s(ours, 2.0)
+    with claimed(ours) as trial:
+        trial.report(1.0, 0)
+    assert len(spy.asked[-1][2]) == 8
+
+
+def test_a_child_forked_while_another_thread_looks_goes_on() -> None:
+    inner = MemoryBackend()
+    fill(inner)
+    ours = study_on(inner, 1, Spy())
+    curves = curves_of(ours.view)
+    held, let_go = threading.Event(), threading.Event()
+
+    def look() -> None:
+        with curves.lock:
+            held.set()
+            let_go.wait()
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    held.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)  # the end of one that waits for its parent's thread
+        curves.look((9, 0))
+        os._exit(len(curves.others(9)))
+    let_go.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 8
 
 
 # several attempts at one trial

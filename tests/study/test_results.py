@@ -191,7 +191,7 @@ def test_without_a_result_the_counts_are_told(store: Store) -> None:
     with pytest.raises(NoResult, match=r"no done trial yet \(no trials\)"):
         study.best()
     finish(store, ["failed", "running", "failed", "interrupted"])
-    with pytest.raises(NoResult, match="2 failed, 1 interrupted, 1 running"):
+    with pytest.raises(NoResult, match="1 running, 2 failed, 1 interrupted"):
         study.best()
     assert study.top(3) == []
 

@@ -17,8 +17,10 @@ from dibs.search import History, _sampler
 from dibs.study import take
 from dibs.study._attempt import Attempt
 from dibs.study._definition import read_definition
+from dibs.study._given import FEW
 from dibs.study._replay import replay
 from dibs.study._saw import LONGEST, rows_of, saw_of
+from dibs.study._scoring import Attached
 from dibs.study._view import view_of
 
 SPACE = Space(x=Float(0, 1))
@@ -153,7 +155,7 @@ def test_only_what_was_seen_is_in_it() -> None:
             1, "trial", "s", n, attempt, state, "0", {"x": points[n]}, score=points[n], step=2 if n == 3 else None
         )
 
-    again = rows_of(saw, record, lambda name: ({"x": 0.1}, 0.1))
+    again = rows_of(saw, record, lambda name: Attached({"x": 0.1}, 0.1))
     assert History(again) == History(rows)
     assert asked == [(0, 0), (1, 0), (3, 2), (5, 1)]
 
@@ -164,6 +166,7 @@ def test_only_what_was_seen_is_in_it() -> None:
         {"to": 10**18, "not": [], "running": [], "attempts": {}}, {"to": -1}, {"to": True}, {}, 7, "all", [],
         {"to": 2, "not": 3, "running": [], "attempts": {}}, {"to": 2, "not": [], "running": [{}], "attempts": {}},
         {"to": 2, "not": [], "running": [], "attempts": []}, {"to": 2, "not": [], "running": [], "attempts": {"0": "x"}},
+        {"to": 2, "not": [], "running": [1.5], "attempts": {}},
     ],
 )  # fmt: skip
 def test_a_record_that_lies_costs_a_sentence(saw: Any) -> None:
@@ -171,6 +174,12 @@ def test_a_record_that_lies_costs_a_sentence(saw: Any) -> None:
     answer = replayed(bucket, 8)
     assert answer.matches is None
     assert answer.said
+
+
+def test_what_is_lacking_is_named() -> None:
+    answer = replayed(with_trial_8(saw={"to": 2, "not": [], "running": [7_000], "attempts": {}}), 8)
+    assert answer.matches is None
+    assert "attempt 0 of trial 7000, which its asker had seen, does not read" in answer.said
 
 
 def test_a_loop_of_ones_own_records_nothing() -> None:
@@ -192,3 +201,47 @@ def test_a_sampler_without_history_needs_nothing_to_be_asked_again() -> None:
     assert there is not None
     assert json.loads(there.data)["saw"] is None
     assert replayed(bucket, 1).matches
+
+
+@pytest.mark.parametrize("many", [FEW - 1, FEW, FEW + 1, 2 * LONGEST])
+def test_a_fork_of_many_results_can_be_asked_again_and_says_so_when_there_are_others(many: int) -> None:
+    bucket = MemoryBackend()
+    study = worker(bucket, 1)
+    for k in range(many):
+        study.attach({"x": k / many}, float(k))
+    fork = study.fork("t")
+    for trial in fork.trials(4):
+        with trial:
+            trial.done(0.5)
+    found = [json.loads(bucket.read(e.key).data)["saw"]["given"] for e in bucket.list("study/t/trial/")]  # type: ignore[union-attr]
+    assert [len(given) for given in found] == [many if many <= FEW else 2] * 4
+
+    def again(n: int) -> Any:
+        store = store_over(bucket, FakeMachine(99))
+        view = view_of(store, "t")
+        view.refresh()
+        return replay(view, read_definition(store, "t"), n)
+
+    assert [again(n).matches for n in range(4)] == [True] * 4
+    fork.attach({"x": 0.5}, -1.0)
+    for trial in fork.trials(5):
+        with trial:
+            trial.done(0.5)
+    assert again(4).matches is True, "what was attached meanwhile is seen"
+    assert again(0).matches is (True if many <= FEW else None)
+    assert (
+        many <= FEW
+        or again(0).said == f"its asker had seen {many} attached results, and now there are others: {many + 1} of them"
+    )
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"count": 3}, {"digest": "x"}, {"count": None, "digest": 1}, {"count": 1, "digest": [1]}]
+)
+def test_a_hostile_word_about_attached_results_costs_a_sentence(given: Any) -> None:
+    bucket = MemoryBackend()
+    a_lively_study(bucket)
+    key = store_over(bucket).keys("s").attempt(8, 0)
+    body = json.loads(bucket.read(key).data)  # type: ignore[union-attr]
+    plant(store_over(bucket), key, {**body, "saw": {**body["saw"], "given": given}})
+    assert replayed(bucket, 8).matches is None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import select
 import signal
 import socket
 import threading
@@ -124,6 +125,49 @@ def test_collected_by_another_thread(study: Study) -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     for trial in study.trials(1):  # and the next loop works as any other
         with trial:
+            trial.done(1.0)
+
+
+def test_what_the_thread_was_to_read_is_gone(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop that begins drains the pipe, perhaps just when the thread has been told that there is something in it."""
+    armed, told, drained, again = (threading.Event() for _ in range(4))
+    real = select.poll
+
+    class Poll:
+        def __init__(self) -> None:
+            self.real = real()
+            self.register = self.real.register
+
+        def poll(self, ms: float) -> list[tuple[int, int]]:
+            if drained.is_set():
+                again.set()
+            ready = self.real.poll(ms)
+            if ready and armed.is_set() and not told.is_set():
+                told.set()
+                assert drained.wait(60)
+            return ready
+
+    monkeypatch.setattr("dibs.study._keeper.select.poll", Poll)
+    loops = [study.trials(3)]
+    next(loops[0])
+    thread = threading.Thread(target=loops.clear)  # leaves the keeper's thread and the handlers behind
+    thread.start()
+    thread.join()
+    armed.set()
+    keeper.poke()
+    assert told.wait(60)
+    beats = keeper._thread
+    assert beats is not None
+
+    def drain() -> None:
+        type(keeper)._drain(keeper)
+        drained.set()
+        eventually(lambda: again.is_set() or not beats.is_alive())
+
+    monkeypatch.setattr(keeper, "_drain", drain)
+    for trial in study.trials(1):
+        with trial:
+            assert beats.is_alive()
             trial.done(1.0)
 
 

@@ -18,7 +18,7 @@ from tests.study.processes import open_study, record, state
 
 from dibs import Choice, Float, Int, Space, Study, Trial
 from dibs.errors import AlreadyClosed, NotOwner, SpaceError, StoreError, Superseded, UsageError
-from dibs.study._trial import score_of
+from dibs.study._scoring import score_of
 
 
 @pytest.fixture

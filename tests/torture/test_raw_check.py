@@ -109,8 +109,8 @@ def build(folder: Path) -> Evidence:
         evidence.told(
             "claimed", 3, 0, nonce=trial._attempt.nonce, point=text_of(trial.point), seed=trial.seed
         )  # fmt: skip
-        trial.done(3.5)
-        evidence.told("told", 3, 0, state="done", score=3.5)
+        trial.done(3.5, constraints={"gb": -0.5, "a": 1})
+        evidence.told("told", 3, 0, state="done", score=3.5, constraints={"gb": -0.5, "a": 1.0})
     source = Source.of(Store(folder / "store"), STUDY)
     facts = {
         "store": str(folder / "store"), "study": STUDY, "of": 4, "reasons": [FAILURE],
@@ -159,6 +159,8 @@ SPOILT: dict[str, tuple[str, str, Callable[[Evidence], Any]]] = {
     "un-done": ("kept", "was told done", lambda e: e.change(3, state="running", score=None)),
     "another score": ("kept", "was done with 3.5", lambda e: e.change(3, score=3.25)),
     "a score of another type": ("kept", "was done with 3.5", lambda e: e.change(3, score=3)),
+    "another constraint": ("kept", "was done with constraints", lambda e: e.change(3, constraints={"a": 1.0, "gb": 0.5})),
+    "a constraint forgotten": ("kept", "has None", lambda e: e.change(3, constraints=None)),
     "gone": ("kept", "was told done", lambda e: e.record(3).unlink()),
     "a file forgotten": ("kept", "does not name it", lambda e: e.change(0, files={})),
     "a wrong copy": ("kept", "is not the record", lambda e: e.record(0).write_text(e.record(0).read_text().replace("0.5", "0.25"))),
@@ -172,6 +174,8 @@ SPOILT: dict[str, tuple[str, str, Callable[[Evidence], Any]]] = {
     "lost untouched": ("alone", "which nobody touched", lambda e: e.told("lost", 2, 0, why="superseded")),
     "a reader failed": ("readers", "ended with 97", lambda e: e.torment("looked", code=97, why="wrote")),
     "another answer": ("readers", "dibs says of trial 1", lambda e: set_row(e, 1, attempt=0)),
+    "another end": ("readers", "says that trial 3 ended with", lambda e: set_row(e, 3, constraints={"gb": -0.5})),
+    "other scores": ("readers", "says that trial 0 ended with", lambda e: set_row(e, 0, scores=[0.5, 1.0])),
     "a trial unknown": ("readers", "dibs knows 3", lambda e: e.facts(lambda facts: facts["trials"].pop())),
     "another point": ("same", "belongs there", lambda e: e.facts(lambda f: f["points"][2].update(x=0.125))),
     "a rescue's point": ("same", "another point or seed", lambda e: e.change(1, 1, seed=1)),

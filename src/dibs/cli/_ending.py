@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dibs.store import is_bucket
 from dibs.view import Running, Source, StudyStatus, duration, study_status
 
-from ._best import say_winner
+from ._best import say_front, say_winner
 from ._status import counted, plural
 from ._text import out, safe
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["said_json", "say_end", "say_stopped"]
 
 _NAMED = 5  # holders named one by one
+_NAMED_IN_FRONT = 20
 
 
 def said_json(study: Study, summary: RunSummary, code: int) -> dict[str, Any]:
@@ -37,8 +38,10 @@ def say_end(study: Study, summary: RunSummary, words: list[str]) -> None:
     again, place = shlex.join(words), f"--store {shlex.quote(status.store)} --study {shlex.quote(status.study)}"
     if status.best is not None:
         say_winner(status.best, status.goal)
+    elif status.front:
+        say_front(status.front, status.goal, _NAMED_IN_FRONT)
     else:
-        out("no result yet")
+        out("no result yet" + (": no done trial meets its constraints" if status.counts["done"] else ""))
     out()
     out(f"trials   {counted(status)}; {summary.ran} in this run")
     out(f"seen     {plural(status.machines, 'machine')}, {plural(status.processes, 'process', 'es')}")

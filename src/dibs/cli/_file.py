@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 from dibs.errors import UsageError
 
 if TYPE_CHECKING:
-    from dibs.search import Goal, PrunerSpec, Sampler
+    from dibs.search import Goals, PrunerSpec, Sampler
     from dibs.space import Space
 
 __all__ = ["FileObjective", "SearchFile", "load", "own_traceback"]
@@ -54,12 +54,17 @@ class SearchFile:
     space: Space
     names: dict[str, Any]
 
-    def goal(self) -> Goal | None:
-        """``goal = "min"``; UsageError if it is something else."""
+    def goal(self) -> Goals | None:
+        """``goal = "min"``, or ``goal = ["min", "max"]``; UsageError if it is something else."""
+        from dibs.search import a_goal
+
         goal = self.names.get("goal")
-        if goal not in (None, "min", "max"):
-            raise UsageError(f'goal in {self.path} is {goal!r}: write goal = "min" or goal = "max"')
-        return cast("Goal | None", goal)
+        try:
+            return None if goal is None else a_goal(goal)
+        except UsageError as wrong:
+            raise UsageError(
+                f'goal in {self.path} is {goal!r:.80}: write goal = "min" or goal = "max", or a list of these ({wrong})'
+            ) from None
 
     def sampler(self) -> str | Sampler | None:
         """``sampler = "random"``, or an instance."""

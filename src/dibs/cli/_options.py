@@ -17,7 +17,7 @@ from ._guard import set_level
 from ._settings import NAME, settings
 
 __all__ = [
-    "DURATION", "SIZE", "SPAN", "as_json", "command", "me_option", "needed", "store_option", "study_option", "verbose",
+    "DURATION", "GOAL", "SIZE", "SPAN", "as_json", "command", "me_option", "needed", "store_option", "study_option", "verbose", "which_option",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -69,7 +69,26 @@ class Size(click.ParamType[int]):
         return "SIZE"
 
 
+class GoalType(click.ParamType[Any]):
+    """``min``, ``max``, or several of these with commas between."""
+
+    name = "goal"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from dibs.search import a_goal
+
+        words = [word.strip() for word in str(value).split(",")]
+        try:
+            return a_goal(words[0] if len(words) == 1 else words)
+        except UsageError:
+            self.fail(f"{value!r} is no goal: write min or max, or 2 to 8 of these, such as min,max", param, ctx)
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        return "GOAL[,GOAL]"
+
+
 DURATION = Duration()
+GOAL = GoalType()
 SPAN = Span()
 SIZE = Size()
 
@@ -105,6 +124,12 @@ def store_option(function: F) -> F:
 
 def study_option(function: F) -> F:
     return click.option("--study", metavar="NAME", envvar="DIBS_STUDY", help="The study's name.")(function)
+
+
+def which_option(function: F) -> F:
+    return click.option(
+        "--goal", "which", type=click.IntRange(min=0), default=0, metavar="K", help="Which of several goals, from 0."
+    )(function)
 
 
 def me_option(function: F) -> F:

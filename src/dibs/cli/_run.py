@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from dibs.errors import DibsError, StoreError, UsageError
-from dibs.search import Goal
+from dibs.search import Goals
 from dibs.store import Store
 from dibs.study import Limits, Study
 from dibs.study._events import Closed, Event, OnEvent, Said
@@ -20,7 +20,19 @@ from dibs.study._progress import Progress
 from ._ending import said_json, say_end, say_stopped
 from ._file import SearchFile, load, own_traceback
 from ._guard import log_to, set_level
-from ._options import DURATION, SIZE, SPAN, as_json, command, me_option, needed, store_option, study_option, verbose
+from ._options import (
+    DURATION,
+    GOAL,
+    SIZE,
+    SPAN,
+    as_json,
+    command,
+    me_option,
+    needed,
+    store_option,
+    study_option,
+    verbose,
+)
 from ._text import escaped, json_text, out
 
 __all__ = ["verb"]
@@ -34,9 +46,13 @@ __all__ = ["verb"]
 @click.option(
     "--workers", type=click.IntRange(min=1), default=1, show_default=True, metavar="W", help="Processes here."
 )
-@click.option("--goal", type=click.Choice(["min", "max"]), help="What is better.  [default: the file's goal]")
 @click.option(
-    "--sampler", metavar="NAME", help="auto, gp, tpe, sobol, random or grid.  [default: the file's, else auto]"
+    "--goal", type=GOAL, help="What is better, min or max; for several scores min,max.  [default: the file's goal]"
+)
+@click.option(
+    "--sampler",
+    metavar="NAME",
+    help="auto, gp, tpe, nsga2, cmaes, sobol, random or grid.  [default: the file's, else auto]",
 )
 @click.option("--pruner", metavar="NAME[,NAME]",
               help="median, percentile, asha, hyperband, patience, diverged.  [default: the file's, else none]")  # fmt: skip
@@ -71,8 +87,8 @@ __all__ = ["verb"]
 def verb(file: str, store: str | None, study: str | None, as_json: bool, **options: Any) -> int:
     """Search a Python objective.
 
-    FILE has a `space`, a function `objective(trial)` that returns the score, and a `goal`, "min" or "max"; it may have
-    `sampler`, `pruner`, `max_step`, `name` (of the study) and `trials`. Flags win. What the objective prints goes to its
+    FILE has a `space`, a function `objective(trial)` that returns the score, and a `goal`, "min" or "max" (or a list of
+    these, where it returns as many scores); it may have `sampler`, `pruner`, `max_step`, `name` (of the study) and `trials`. Flags win. What the objective prints goes to its
     trial's log.
 
     \b
@@ -115,7 +131,7 @@ def verb(file: str, store: str | None, study: str | None, as_json: bool, **optio
 
 def _open(where: str, name: str, found: SearchFile, options: dict[str, Any]) -> Study:
     """Create the study, or join it. A missing goal is only an error where there is no study yet."""
-    goal: Goal | None = options["goal"] or found.goal()
+    goal: Goals | None = options["goal"] or found.goal()
     if goal is None and not _exists(where, name):
         raise UsageError(f'no goal: say --goal min or put goal = "min" in {found.path} (or max, if more is better)')
     create = (options["create"] or None) if goal is not None else False
@@ -163,7 +179,7 @@ def _search(study: Study, found: SearchFile, trials: int, options: dict[str, Any
 
 
 @contextmanager
-def _progress(trials: int, goal: str, quiet: bool) -> Iterator[OnEvent | None]:
+def _progress(trials: int, goal: Goals, quiet: bool) -> Iterator[OnEvent | None]:
     """Progress on stderr, the log lines between; nothing in it reaches the terminal raw."""
     if quiet:
         yield None

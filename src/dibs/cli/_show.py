@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from dibs.view import AttemptDetail, TrialDetail, ago, duration, score_text, trial_detail
+from dibs.view import AttemptDetail, TrialDetail, ago, duration, goal_text, score_text, scores_text, trial_detail
 
 from ._opening import open_source
 from ._options import as_json, command, store_option, study_option, verbose
@@ -53,9 +53,13 @@ def _say(detail: TrialDetail) -> None:
     row = detail.row
     state = f"{row.state}, to be tried again" if row.waiting else row.state
     score = f", score {score_text(row.score)}" if row.score is not None else ""
+    if row.scores and row.score is None:
+        score = f", scores {scores_text(row.scores)} (goals {goal_text(detail.goal)})"
     out(f"trial {row.n} of study {safe(detail.study)}: {state}{score}")
     for name, value in row.point.items():
         out(f"  {safe(name)} = {safe(repr(value))}")
+    for name, value in (row.constraints or {}).items():
+        out(f"  constraint {safe(name)} = {score_text(value)}: {'broken' if value > 0 else 'met'}")
     if detail.seed is not None:
         out(f"  seed {detail.seed}" + (", somebody's wish" if detail.wish else ""))
     if detail.replay is not None:

@@ -11,8 +11,10 @@ from dibs.view import (
     StudyStatus,
     ago,
     duration,
+    goal_text,
     point_text,
     score_text,
+    scores_text,
     store_status,
     study_status,
 )
@@ -22,6 +24,8 @@ from ._options import as_json, command, store_option, study_option, verbose
 from ._text import json_text, out, safe, table
 
 __all__ = ["counted", "plural", "verb"]
+
+_FRONT = 5  # rows of a front that are shown
 
 
 @command("status")
@@ -80,10 +84,10 @@ def _say_store(status: StoreStatus) -> None:
     rows = [
         (
             safe(line.study, 60),
-            line.goal or "?",
+            goal_text(line.goal),
             f"{line.counts['done'] + line.counts['pruned'] + line.counts['failed']}/{line.of}",
             line.counts["running"],
-            score_text(line.best),
+            score_text(line.best) if line.front is None else f"front {line.front}",
             ago(line.still_s),
             ", ".join([*(["stopped"] if line.stopped else []), *_problems(line.problems)]),
         )
@@ -101,7 +105,7 @@ def _say_study(status: StudyStatus) -> None:
     sampler = f", sampler {safe(status.sampler['name'])}" if status.sampler else ""
     pruner = f", pruner {safe(_label(status.pruner))}" if status.pruner else ""
     seed = f", seed {status.seed}" if status.seed is not None else ""
-    out(f"  goal      {status.goal or 'not known'}{sampler}{pruner}{seed}")
+    out(f"  goal      {goal_text(status.goal) if status.goal else 'not known'}{sampler}{pruner}{seed}")
     for at, (name, param) in enumerate(status.space.params.items() if status.space else ()):
         out(f"  {'' if at else 'space':8}  {safe(name)} = {safe(repr(param))}")
     out(f"  trials    {status.of}: {counted(status)}")
@@ -111,6 +115,10 @@ def _say_study(status: StudyStatus) -> None:
         out(
             f"  best      {score_text(status.best.score)}, trial {status.best.n}: {safe(point_text(status.best.point))}"
         )
+    for at, row in enumerate(status.front[:_FRONT]):
+        out(f"  {'' if at else 'front':8}  {scores_text(row.scores)}, trial {row.n}: {safe(point_text(row.point))}")
+    if len(status.front) > _FRONT:
+        out(f"            and {len(status.front) - _FRONT} more that no other one beats: dibs best")
     if status.parts:
         out(f"  seen      {plural(status.machines, 'machine')}, {plural(status.processes, 'process', 'es')}")
     if status.waiting:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import click
 
 from dibs.errors import UsageError
-from dibs.view import STATES, Row, duration, point_text, results_table, score_text
+from dibs.view import STATES, Row, constraints_text, duration, point_text, results_table, scores_text
 
 from ._opening import open_source
 from ._options import as_json, command, store_option, study_option, verbose
@@ -48,7 +48,7 @@ def verb(
       dibs trials --study spam --csv > spam.csv
 
     One line is one trial by its attempts: a done one counts more than a failed one, whichever came first. --json gives
-    one array. In CSV texts stand as they are and all other values as JSON.
+    one array. In CSV texts stand as they are and all other values as JSON; several scores are columns, score.0 the first.
 
     Exit codes: 0; 2 usage, or no such study; 3 store unusable.
     """
@@ -59,13 +59,14 @@ def verb(
     if as_json:
         out(json_text([row.to_json() for row in rows]))
     elif as_csv:
-        out(_csv(rows))
+        out(_csv(rows, len(source.goal) if isinstance(source.goal, tuple) else 0))
     else:
         cells = [
-            (row.n, row.attempt, _state(row), score_text(row.score), duration(row.took_s), row.me, _what(row))
+            (row.n, row.attempt, _state(row), scores_text(row.scores), duration(row.took_s), row.me, _what(row))
             for row in rows
         ]
-        table(("trial", "attempt", "state", "score", "took", "me", "point"), cells, right=(0, 1, 3, 4))
+        score = "scores" if isinstance(source.goal, tuple) else "score"
+        table(("trial", "attempt", "state", score, "took", "me", "point"), cells, right=(0, 1, 3, 4))
     return 0
 
 
@@ -78,16 +79,24 @@ def _state(row: Row) -> str:
 
 def _what(row: Row) -> str:
     said = point_text(row.point)
+    if row.constraints:
+        said += f"  [{constraints_text(row.constraints)}]"
     return f"{said}  ({row.reason})" if row.reason else said
 
 
-def _csv(rows: tuple[Row, ...]) -> str:
+def _csv(rows: tuple[Row, ...], several: int) -> str:
     names = sorted({name for row in rows for name in row.point})
+    bounds = sorted({name for row in rows for name in row.constraints or ()})
     lines = []
     for row in rows:
         told = row.to_json()
-        lines.append([*(told[name] for name in _FIXED), *(_cell(told["point"], name) for name in names)])
-    return csv_text([*_FIXED, *(f"point.{name}" for name in names)], lines)
+        scores = [*told["scores"], *[None] * several][:several]
+        limits = [(row.constraints or {}).get(name) for name in bounds]
+        lines.append(
+            [*(told[name] for name in _FIXED), *scores, *limits, *(_cell(told["point"], name) for name in names)]
+        )
+    more = [*(f"score.{at}" for at in range(several)), *(f"constraint.{name}" for name in bounds)]
+    return csv_text([*_FIXED, *more, *(f"point.{name}" for name in names)], lines)
 
 
 def _cell(point: dict[str, Any], name: str) -> str:

@@ -9,7 +9,7 @@ import logging
 import math
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -21,14 +21,14 @@ from optuna.storages import BaseStorage, JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
 
-from dibs.errors import NotFound, SpaceError, UsageError
+from dibs.errors import DibsError, NotFound, SpaceError, UsageError
 from dibs.space import Choice, Constant, Float, Int, Space
 from dibs.store import Store
 from dibs.study import Study
 from dibs.view import Source, trial_detail
 
 from ._optuna_space import derived_space, numeric, shown_choices
-from ._optuna_window import STATES
+from ._optuna_window import STATES, directions_of
 
 __all__ = ["Imported", "export", "import_study"]
 
@@ -52,19 +52,19 @@ def import_study(
 
     ``source``: a database's URL, a journal file's path, or a storage. The study is created with the space that the
     trials were drawn from if it is not there. Trials without a finite result are counted and left out, and so are those
-    that are not in the study's space. Again = nothing twice. Raises NotFound (no such study or file), UsageError
-    (several objectives, nothing to import), SpaceError (no space can be told from the trials), StoreError, RefusedError.
+    that are not in the study's space. Several objectives are several goals, and constraints come along by their names.
+    Again = nothing twice. Raises NotFound (no such study or file), UsageError (more than 8 objectives, nothing to
+    import), SpaceError (no space can be told from the trials), StoreError, RefusedError.
     """
     theirs = _opened(source, study_name)
-    if len(theirs.directions) != 1:
-        raise UsageError(f"{study_name!r} has {len(theirs.directions)} objectives; a dibs study has one")
     trials = theirs.get_trials(deepcopy=False)
     complete = [trial for trial in trials if trial.state is TrialState.COMPLETE]
     told = Imported(_joined(store, name or study_name, theirs, complete))
+    told.study.view.refresh()  # what is attached already costs no write
     for trial in trials:
         if trial.state is not TrialState.COMPLETE:
             told.left[trial.state.name.lower()] += 1
-        elif trial.value is None or not math.isfinite(trial.value):
+        elif not trial.values or not all(map(math.isfinite, (*trial.values, *trial.constraints.values()))):
             told.left["without a finite result"] += 1
         else:
             _attach(told, trial)
@@ -73,7 +73,9 @@ def import_study(
 
 def _attach(told: Imported, trial: FrozenTrial) -> None:
     try:
-        new = told.study.attach(_point(trial.params), float(trial.value or 0.0))
+        scores = list(map(float, trial.values))
+        score = scores if len(scores) > 1 else scores[0]
+        new = told.study.attach(_point(trial.params), score, constraints=trial.constraints)
     except SpaceError as wrong:
         told.left["not in the space"] += 1
         log.warning("trial %d is left out: %s", trial.number, wrong)
@@ -91,7 +93,8 @@ def _joined(
     store: Store | str | os.PathLike[str], name: str, theirs: optuna.Study, complete: list[FrozenTrial]
 ) -> Study:
     opened = store if isinstance(store, Store) else Store(store)
-    goal: Any = "max" if theirs.direction is optuna.study.StudyDirection.MAXIMIZE else "min"
+    goals = ["max" if each is optuna.study.StudyDirection.MAXIMIZE else "min" for each in theirs.directions]
+    goal: Any = goals if len(goals) > 1 else goals[0]
     try:
         return Study(opened, name, goal=goal)
     except NotFound:
@@ -108,26 +111,33 @@ def _opened(source: str | BaseStorage, study_name: str) -> optuna.Study:
         path = Path(rest[1:] if scheme.startswith("sqlite") else source)
         if (not separator or scheme.startswith("sqlite")) and not path.is_file():
             raise NotFound(f"there is no file {path}: give a database's URL or the path of an Optuna journal file")
-        if not separator:  # Optuna would make a missing file
-            storage = JournalStorage(JournalFileBackend(str(path)))
     try:
+        if isinstance(source, str) and not separator:  # Optuna would make a missing file
+            storage = JournalStorage(JournalFileBackend(str(path)))
         return optuna.load_study(storage=storage, study_name=study_name)
+    except DibsError:
+        raise
     except KeyError:
         names = optuna.get_all_study_names(storage)
         known = ", ".join(map(repr, names[:10])) or "none"
         raise NotFound(f"there is no Optuna study {study_name!r} in {source} (there: {known})") from None
+    except Exception as wrong:  # whatever is raised by a database, its driver, or what has half a line
+        said = f"{type(wrong).__name__}: {wrong}".partition("\n")[0]
+        raise UsageError(f"{source} cannot be read as a storage of Optuna ({said:.200})") from wrong
 
 
 def export(study: Study, *, curves: bool = True) -> optuna.Study:
     """The study as one of Optuna's, in memory: all trials, for its plots and importances. Reads, and writes nothing.
 
     Trial n has the number n as far as no index is missing; attached results come last. Interrupted trials count as
-    failed. A choice that Optuna cannot tell from another (True and 1) or not keep (a tuple) is its canonical text.
-    ``curves``: the whole curves as intermediate values (one read per trial), else none. Raises StoreError.
+    failed; one whose point is not of the space is left out, and told in the log. Several goals are several objectives, and
+    constraints keep their names. A choice that Optuna cannot tell from another (True and 1) or not keep (a tuple) is its
+    canonical text. ``curves``: the whole curves as intermediate values (one read per trial), else none. Raises StoreError.
     """
     space = study.space
     distributions = {name: _distribution(space[name]) for name in space.names}
-    made = optuna.create_study(direction="maximize" if study.goal == "max" else "minimize", study_name=study.name)
+    directions = directions_of(study.goal)
+    made = optuna.create_study(directions=directions, study_name=study.name)
     results = study.results()
     source = Source.over(study) if curves else None
     for result in results:
@@ -136,30 +146,44 @@ def export(study: Study, *, curves: bool = True) -> optuna.Study:
             detail = trial_detail(source, result.n)
             steps = dict(next((a.curve for a in detail.attempts if a.attempt == result.attempt), ()))
         state = STATES[result.state]
-        made.add_trial(
-            _frozen(space, distributions, result.point, state, result.score, steps, result.started, result.took)
-        )
-    attached = [(point, score) for n, (point, score) in zip(study.finished().n, study.finished(), strict=True) if n < 0]
-    for point, score in attached:
-        made.add_trial(_frozen(space, distributions, point, TrialState.COMPLETE, score, {}, None, None))
+        if state is TrialState.COMPLETE and len(result.scores) != len(directions):  # a record written by hand
+            state = TrialState.FAIL
+        try:
+            trial = _frozen(
+                space, distributions, result.point, state, result.scores, steps, result.started, result.took,
+                result.constraints,
+            )  # fmt: skip
+        except (SpaceError, ValueError, TypeError) as wrong:  # claimed by a loop of somebody's own, with another space
+            log.warning("trial %d is left out of the export: %s", result.n, wrong)
+            continue
+        made.add_trial(trial)
+    for _, each in sorted(study.view.given.items()):
+        scores = each.scores if each.score is None else (each.score,)
+        if len(scores) == len(directions):  # one written by hand may have others
+            made.add_trial(
+                _frozen(space, distributions, each.point, TrialState.COMPLETE, scores, {}, None, None, each.constraints)
+            )
     return made
 
 
 def _frozen(
     space: Space, distributions: Mapping[str, BaseDistribution], point: Mapping[str, Any], state: TrialState,
-    score: float | None, steps: dict[int, float], started: str | None, took: float | None,
+    scores: Sequence[float], steps: dict[int, float], started: str | None, took: float | None,
+    constraints: dict[str, float] | None,
 ) -> FrozenTrial:  # fmt: skip
     params = {name: _shown(space[name], point[name]) for name in distributions if name in point}
     trial = optuna.trial.create_trial(
         state=state, params=params, distributions={name: distributions[name] for name in params},
-        value=score if state in (TrialState.COMPLETE, TrialState.PRUNED) else None, intermediate_values=steps,
+        values=list(scores) or None if state in (TrialState.COMPLETE, TrialState.PRUNED) else None,
+        intermediate_values=steps, constraints=constraints,
     )  # fmt: skip
-    if started is not None:
-        began = datetime.fromisoformat(started)
+    try:
+        began = datetime.fromisoformat(started or "")
         trial.datetime_start = began.astimezone().replace(tzinfo=None)
         if state.is_finished():
-            ended = datetime.fromtimestamp(began.timestamp() + (took or 0.0))
-            trial.datetime_complete = ended
+            trial.datetime_complete = datetime.fromtimestamp(began.timestamp() + (took or 0.0))
+    except (ValueError, OverflowError, OSError):  # none, or somebody's hand was in it
+        pass
     return trial
 
 
@@ -171,6 +195,6 @@ def _distribution(param: Any) -> BaseDistribution:
 
 def _shown(param: Any, value: Any) -> Any:
     if not isinstance(param, Choice | Constant):
-        return value
+        return param.check(value)
     values = param.values if isinstance(param, Choice) else (param.value(),)
-    return shown_choices(values)[param.index(value)]
+    return shown_choices(values)[param.index(param.check(value))]

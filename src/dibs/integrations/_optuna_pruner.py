@@ -44,6 +44,12 @@ class OptunaPruner(Pruner):
                     raise UsageError(f"{kind.__name__} remembers what it did in Optuna's own trials: take another one")
             inner = getattr(inner, "_wrapped_pruner", None)
         self._pruner = pruner
+        self._known: dict[
+            int, tuple[Curve, int, FrozenTrial]
+        ] = {}  # curves in Optuna's form: made once for each length
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_known": {}}
 
     def args(self) -> dict[str, Any]:
         """The pruner in words that can be compared."""
@@ -52,13 +58,19 @@ class OptunaPruner(Pruner):
     def decide(self, own: Curve, others: Sequence[Curve]) -> Verdict | None:
         self.sign  # noqa: B018 because it says so if there is no goal
         trial = frozen(own.n, TrialState.RUNNING, {}, {}, None, dict(own.pairs))
-        rows = [_trial(curve) for curve in sorted(others, key=lambda curve: curve.n) if curve.n != own.n]
+        rows = [self._trial(curve) for curve in sorted(others, key=lambda curve: curve.n) if curve.n != own.n]
         study = Window([*rows, trial], self.goal).study(pruner=copy.deepcopy(self._pruner))
         if not study.pruner.prune(study, trial):
             return None
         step, value = own.pairs[-1]
         said = f"{type(self._pruner).__name__} says so at step {step} ({value:g}), beside {len(rows)} other trials"
         return Verdict(self.name, said, {"step": step, "value": word(value), "peers": len(rows)})
+
+    def _trial(self, curve: Curve) -> FrozenTrial:
+        known = self._known.get(curve.n)
+        if known is None or known[0] is not curve or known[1] != len(curve):
+            known = self._known[curve.n] = curve, len(curve), _trial(curve)
+        return known[2]
 
 
 def _trial(curve: Curve) -> FrozenTrial:

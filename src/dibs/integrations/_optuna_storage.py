@@ -2,24 +2,30 @@
 
 Nothing here decides anything about studies or trials: Optuna's replay does, from operations that everybody sees in one
 order. No pickle is written or read; what stands for Optuna's snapshot is a roll of 1,024 entries (docs/design/006).
+The surprising part: a replay that was cut short (Ctrl-C, a fork in a thread's midst) has lost its place, and starts anew.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
 import os
+import threading
 from collections.abc import Iterator
 from typing import Any
+from weakref import WeakSet
 
 from optuna.storages import JournalStorage
 from optuna.storages.journal import BaseJournalBackend
 
-from dibs.backend import this_process
 from dibs.store import Store
 
 from ._journal import Journal
 
 __all__ = ["Storage"]
+
+log = logging.getLogger("dibs")
 
 
 class StoreBackend(BaseJournalBackend):
@@ -27,9 +33,9 @@ class StoreBackend(BaseJournalBackend):
 
     def __init__(self, store: Store, log: str, me: str | None = None) -> None:
         self._store, self._log, self._me = store, log, me
-        self._begin()
+        self.begin()
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
         """From the first operation on."""
         self._journal = Journal(self._store, self._log, self._me)
         self._logs: list[dict[str, Any]] = []  # the last operations that were read
@@ -51,7 +57,7 @@ class StoreBackend(BaseJournalBackend):
         """The operations from that number on, in the one order; never ends in an error because of a damaged entry."""
         fresh, self._fresh = self._fresh, False
         if log_number_from < self._from:
-            self._begin()
+            self.begin()
             fresh = False
         while True:
             yield from self._logs[max(0, log_number_from - self._from) :]
@@ -65,7 +71,19 @@ class StoreBackend(BaseJournalBackend):
             self._seen(found)
 
     def _seen(self, entries: list[list[str]]) -> None:
-        self._logs += [json.loads(text) for texts in entries for text in texts]
+        self._logs += [operation for texts in entries for text in texts if (operation := _operation(text)) is not None]
+
+
+def _operation(text: str) -> dict[str, Any] | None:
+    """What an entry's text says; None, which is told, if somebody's hand was in it and it is no operation any more."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if isinstance(found, dict) and type(found.get("op_code")) is int and isinstance(found.get("worker_id"), str):
+        return found
+    log.warning("an entry of the journal holds no operation of Optuna, and is left out: %.80r", text)
+    return None
 
 
 class Storage(JournalStorage):  # type: ignore[misc,unused-ignore]
@@ -73,7 +91,8 @@ class Storage(JournalStorage):  # type: ignore[misc,unused-ignore]
 
     Guarantee: everybody sees the same operations in the same order, and one whose call returned is kept (on the disk,
     unless the store says ``fsync="none"``); a writer that is killed at any moment stops nobody, and an entry that was
-    damaged is left out, logged, and named by ``dibs check``. Thread-safe, picklable, usable after a fork.
+    damaged is left out, logged, and named by ``dibs check``. Thread-safe, picklable, usable after a fork (in a bucket: by
+    one who opens it in the child) and after a call that Ctrl-C cut short.
 
     ``store``: a Store or what one is opened with. ``log``: one of several journals in the store, each with Optuna
     studies of its own. Raises StoreError, UsageError, and RefusedError in a store that claims by mkdir.
@@ -81,24 +100,64 @@ class Storage(JournalStorage):  # type: ignore[misc,unused-ignore]
 
     def __init__(self, store: Store | str | os.PathLike[str], log: str = "journal", *, me: str | None = None) -> None:
         self.store = store if isinstance(store, Store) else Store(store)
-        self._process = this_process()
+        self._cut = False  # a replay ended in the middle of an operation
         super().__init__(StoreBackend(self.store, log, me))
+        _STORAGES.add(self)
 
     def __setstate__(self, state: dict[Any, Any]) -> None:
-        super().__setstate__(state)
-        self._process = this_process()
+        super().__setstate__({**state, "_cut": False})
+        _STORAGES.add(self)
 
     def _write_log(self, op_code: int, extra_fields: dict[str, Any]) -> None:
-        self._know_oneself()
-        super()._write_log(op_code, extra_fields)
+        with self._whole():
+            super()._write_log(op_code, extra_fields)
 
     def _sync_with_backend(self) -> None:
-        self._know_oneself()
-        super()._sync_with_backend()
+        with self._whole():
+            super()._sync_with_backend()
 
-    def _know_oneself(self) -> None:
-        """After a fork: another worker than the parent, whose operations are not ours."""
-        if self._process != this_process():
-            self._process = this_process()
-            self._worker_id_prefix = f"{self.store.machine.entropy(16).hex()}-"
-            self._replay_result._worker_id_prefix = self._worker_id_prefix
+    @contextlib.contextmanager
+    def _whole(self) -> Iterator[None]:
+        """Either all of what is read is replayed, or the next call replays from the first operation on."""
+        if self._cut:
+            self._anew()
+        self._cut = True
+        try:
+            yield
+        except MemoryError:
+            raise
+        except Exception:  # Optuna's refusals come after the operation was counted, the store's errors before
+            self._cut = False
+            raise
+        self._cut = False
+
+    def _anew(self) -> None:
+        """As another worker, so that what Optuna has refused once is not told again."""
+        backend: Any = self._backend
+        backend.begin()
+        self._worker_id_prefix = self._another()
+        self._replay_result = type(self._replay_result)(self._worker_id_prefix)
+        self._cut = False
+
+    def _another(self) -> str:
+        return f"{self.store.machine.entropy(16).hex()}-"
+
+    def _forked(self) -> None:
+        """In the child: another worker than the parent, whose operations are not ours, nor its threads."""
+        if self._thread_lock.locked():
+            self._cut = True
+        self._thread_lock = threading.Lock()
+        self._worker_id_prefix = self._another()
+        self._replay_result._worker_id_prefix = self._worker_id_prefix
+
+
+_STORAGES: WeakSet[Storage] = WeakSet()
+
+
+def _in_child() -> None:
+    for storage in list(_STORAGES):
+        storage._forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)

@@ -16,7 +16,9 @@ from optuna.storages import BaseStorage
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-__all__ = ["STATES", "Window", "frozen"]
+from dibs.search import Goals, Score
+
+__all__ = ["STATES", "Window", "directions_of", "frozen"]
 
 #: ours -> theirs; what was interrupted is neither running nor finished there, so it failed
 STATES = {
@@ -33,23 +35,31 @@ def frozen(
     state: TrialState,
     params: dict[str, Any],
     distributions: dict[str, BaseDistribution],
-    value: float | None = None,
+    value: Score | None = None,
     steps: dict[int, float] | None = None,
+    excess: float | None = None,
 ) -> FrozenTrial:
-    """One trial as Optuna sees it."""
+    """One trial as Optuna sees it; ``excess`` is one constraint to it, whatever it is made of."""
+    one, several = (None, list(value)) if isinstance(value, tuple) else (value, None)
     return FrozenTrial(
-        number=number, state=state, value=value, datetime_start=_BEGAN,
+        number=number, state=state, value=one, values=several, datetime_start=_BEGAN,
         datetime_complete=_BEGAN if state.is_finished() else None, params=params, distributions=distributions,
-        user_attrs={}, system_attrs={}, intermediate_values=steps or {}, trial_id=number,
+        user_attrs={}, system_attrs={} if excess is None else {"constraints:excess": excess}, intermediate_values=steps or {}, trial_id=number,
     )  # fmt: skip
+
+
+def directions_of(goal: Goals | None) -> list[StudyDirection]:
+    """A goal, or several, in Optuna's words."""
+    goals = goal if isinstance(goal, tuple) else (goal,)
+    return [StudyDirection.MAXIMIZE if each == "max" else StudyDirection.MINIMIZE for each in goals]
 
 
 class Window(BaseStorage):  # type: ignore[misc,unused-ignore]
     """``trials``: numbered from 0 on; one more is made by ``study.ask``."""
 
-    def __init__(self, trials: Sequence[FrozenTrial], goal: str | None) -> None:
+    def __init__(self, trials: Sequence[FrozenTrial], goal: Goals | None) -> None:
         self._trials = list(trials)
-        self._direction = StudyDirection.MAXIMIZE if goal == "max" else StudyDirection.MINIMIZE
+        self._directions = directions_of(goal)
         self._attrs: dict[str, Any] = {}
 
     def study(self, **parts: Any) -> Study:
@@ -74,7 +84,7 @@ class Window(BaseStorage):  # type: ignore[misc,unused-ignore]
         return _NAME
 
     def get_study_directions(self, study_id: int) -> list[StudyDirection]:
-        return [self._direction]
+        return self._directions
 
     def get_study_user_attrs(self, study_id: int) -> dict[str, Any]:
         return {}

@@ -1,18 +1,16 @@
 """A scikit-learn search whose candidates are the trials of a study: machines that fit the same thing share the work.
 
 What is searched is known by a digest of data, estimator, folds and scoring, so that nobody joins a search of something
-else. Of scikit-learn one private name is used, ``_safe_indexing``: it has no public one for rows of whatever was given.
+else (``_sklearn_identity``). Of scikit-learn one private name is used, ``_safe_indexing``: it has no public one for rows of whatever was given.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import joblib
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.metrics import check_scoring
@@ -22,12 +20,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dibs._clock import SystemClock
-from dibs.errors import RefusedError
+from dibs.errors import NoResult, RefusedError, UsageError
 from dibs.search import Sampler
 from dibs.space import Space
 from dibs.store import Store
 from dibs.study import Study, Trial, TrialResult
 from dibs.view import Source, trial_detail
+
+from ._sklearn_identity import identity
 
 __all__ = ["DibsSearchCV"]
 
@@ -68,6 +68,9 @@ def _params_of(params: Mapping[str, Any], X: Any, rows: Any) -> dict[str, Any]:
 
 
 def _length(held: Any) -> int:
+    shape = getattr(held, "shape", None)
+    if shape is not None:  # a sparse matrix has no len()
+        return int(shape[0]) if shape else -1
     return len(held) if hasattr(held, "__len__") else -1
 
 
@@ -95,8 +98,9 @@ class DibsSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc,unus
     cross-validated once; all of them end with the same ``cv_results_`` and ``best_params_``.
 
     ``space``: the estimator's parameters by name (``step__parameter`` in a pipeline). ``study``: its name; None = one
-    made of a digest of data, estimator, folds and scoring, so that equal searches meet and others do not. ``scoring``:
-    a name or a callable, more is better. ``workers``: processes here (more than one needs a ``__main__`` guard).
+    made of a digest of data, estimator, folds, scoring and space, so that equal searches meet and others do not: folds
+    drawn anew by each process (``shuffle=True`` without a ``random_state``) never meet. ``scoring``: a name or a callable,
+    more is better; a function counts by its name where it can be imported, else with its code. ``workers``: processes here (more than one needs a ``__main__`` guard).
     ``sampler``, ``seed``: the study's.
 
     After ``fit``: ``best_params_``, ``best_score_``, ``best_index_``, ``cv_results_``, ``n_splits_``, ``scorer_``,
@@ -123,17 +127,24 @@ class DibsSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc,unus
         self.trials, self.cv, self.scoring, self.workers, self.refit = trials, cv, scoring, workers, refit
         self.sampler, self.seed = sampler, seed
 
-    def fit(self, X: Any, y: Any = None, **fit_params: Any) -> DibsSearchCV:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None, **fit_params: Any) -> DibsSearchCV:
         """Search, then fit the best candidate to all of the data.
 
-        ``fit_params`` go to every fit, by fold where they have one item per sample.
+        ``groups``: of the samples, for a ``cv`` such as GroupKFold. ``fit_params`` go to every fit, by fold where they
+        have one item per sample.
         """
-        X, y = indexable(X, y)
+        if isinstance(self.trials, bool) or not isinstance(self.trials, int | np.integer) or self.trials < 1:
+            raise UsageError(f"trials={self.trials!r} must be an integer of at least 1")
+        X, y, groups = indexable(X, y, groups)
         folds = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
+        if isinstance(self.scoring, list | tuple | set | dict):
+            raise UsageError(
+                f"scoring={self.scoring!r:.80} must be one, by which the best is found: a name or a callable"
+            )
         self.scorer_ = check_scoring(self.estimator, scoring=self.scoring)
-        splits = list(folds.split(X, y))
+        splits = list(folds.split(X, y, groups))
         self.n_splits_ = len(splits)
-        self.study_ = self._study(joblib.hash((X, y, splits, sorted(fit_params.items()))))
+        self.study_ = self._study(identity(X, y, splits, fit_params, self.estimator, self.scoring))
         objective = CrossValidated(clone(self.estimator), X, y, splits, self.scorer_, fit_params)
         self.study_.run(
             objective, self.trials, self.workers, progress=False, wait=True, max_failures=min(3, self.trials)
@@ -143,12 +154,11 @@ class DibsSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc,unus
             self._refit(X, y, fit_params)
         return self
 
-    def _study(self, data: str) -> Study:
+    def _study(self, digest: str) -> Study:
         """The study of this search, or RefusedError if there is another one of its name."""
-        said = f"{data} {self.estimator!r} {self.estimator.get_params()!r} {self.scoring!r}"
-        digest = hashlib.sha256(said.encode()).hexdigest()
         store = self.store if isinstance(self.store, Store) else Store(self.store)
-        name = self.study if self.study is not None else f"sklearn-{digest[:16]}"
+        space = self.space if isinstance(self.space, Space) else Space(self.space)
+        name = self.study if self.study is not None else f"sklearn-{identity(digest, space.to_json())[:16]}"
         if not store.claim(f"sklearn/{name}", meta={"searched": digest}):
             there = store.resolve(f"sklearn/{name}")
             if there is not None and there.meta.get("searched") != digest:
@@ -159,10 +169,10 @@ class DibsSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc,unus
                     theirs=there.meta.get("searched"),
                     ours=digest,
                 )
-        return Study(store, name, self.space, goal="max", sampler=self.sampler, seed=self.seed)
+        return Study(store, name, space, goal="max", sampler=self.sampler, seed=self.seed)
 
     def _tell(self, results: list[TrialResult]) -> None:
-        source, best = Source.over(self.study_), self.study_.best()
+        source, best = Source.over(self.study_), self._best(results)
         splits = np.full((len(results), self.n_splits_), np.nan)
         for at, result in enumerate(results):
             attempts = trial_detail(source, result.n).attempts
@@ -185,6 +195,18 @@ class DibsSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc,unus
         }
         self.best_index_ = next(at for at, result in enumerate(results) if result.n == best.n)
         self.best_params_, self.best_score_ = dict(best.point), best.score
+
+    def _best(self, results: list[TrialResult]) -> TrialResult:
+        try:
+            return self.study_.best()
+        except NoResult as none:
+            why = next((result.reason for result in reversed(results) if result.reason), None)
+            if why is None:
+                raise
+            raise NoResult(
+                f"{none}; the last one: {why}. When that is mended, study_.retry() or `dibs retry --study {self.study_.name}` "
+                "has them tried again"
+            ) from None
 
     def _refit(self, X: Any, y: Any, fit_params: dict[str, Any]) -> None:
         clock = SystemClock()
@@ -226,6 +248,7 @@ class DibsSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc,unus
         tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
         tags.estimator_type = inner.estimator_type
         tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
+        tags.target_tags.multi_output = inner.target_tags.multi_output
         tags.input_tags.pairwise = inner.input_tags.pairwise
         tags.input_tags.sparse = inner.input_tags.sparse
         tags.array_api_support = False

@@ -18,6 +18,8 @@ CLOSED = frozenset(STATES[1:])  # an attempt in one of these will never change a
 
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]  # what a column of 64 bits can hold
+Goal = Literal["min", "max"]
+Goals = Goal | Annotated[tuple[Goal, ...], msgspec.Meta(min_length=2, max_length=8)]
 
 
 class Who(msgspec.Struct, frozen=True):
@@ -31,7 +33,10 @@ class Who(msgspec.Struct, frozen=True):
 
 
 class TrialRecord(msgspec.Struct, frozen=True):
-    """One attempt at a trial. Times ``..._at`` are for people, durations ``..._s`` are seconds."""
+    """One attempt at a trial. Times ``..._at`` are for people, durations ``..._s`` are seconds.
+
+    With several goals ``scores`` has one number for each, in their order, and ``score`` is None.
+    """
 
     v: int
     kind: Literal["trial"]
@@ -41,7 +46,7 @@ class TrialRecord(msgspec.Struct, frozen=True):
     state: State
     nonce: str
     point: dict[str, Any]
-    goal: Literal["min", "max"] | None = None
+    goal: Goals | None = None
     of: Count = 0
     seed: Count = 0
     score: float | None = None
@@ -55,6 +60,8 @@ class TrialRecord(msgspec.Struct, frozen=True):
     beat_s: float = 60.0
     took_s: float | None = None
     started_at: str | None = None
+    scores: tuple[float, ...] | None = None
+    constraints: dict[str, float] | None = None  # each is met if it is 0 or less
     saw: Any = None  # what the asker had seen; not validated here, whoever replays looks closely
     who: Who = Who()
 
@@ -79,13 +86,15 @@ class Closed(msgspec.Struct, frozen=True, gc=False):
     seed: Count = 0
     of: Count = 0
     again: bool = False
-    goal: Literal["min", "max"] | None = None
+    goal: Goals | None = None
     wish: str | None = None
     contract: str | None = None
     reason: str | None = None
     blob: str | None = None
     took_s: float | None = None
     started_at: str | None = None
+    scores: tuple[float, ...] | None = None
+    constraints: dict[str, float] | None = None
     who: msgspec.Raw = msgspec.Raw(b"{}")
 
 

@@ -3,20 +3,25 @@
 from ._any import AnyOf
 from ._asha import Asha, Hyperband
 from ._auto import Auto
+from ._cmaes import CMAES
 from ._curve import Curve
+from ._fronts import non_dominated
 from ._gp import GP
 from ._grid import Grid
-from ._history import STATES, History, Pair, Row
+from ._history import STATES, History, Pair, Row, Score
 from ._median import Median, Percentile
+from ._nsga2 import NSGA2
 from ._pruner import Pruner, PrunerSpec, Verdict, make_pruner, register_pruner
 from ._random import Random
-from ._sampler import Goal, Sampler, make_sampler, register
+from ._sampler import Goal, Goals, Sampler, a_goal, make_sampler, register
 from ._simple import Diverged, Patience, Threshold
 from ._sobol import Sobol
 from ._tpe import TPE
 
 __all__ = [
+    "CMAES",
     "GP",
+    "NSGA2",
     "STATES",
     "TPE",
     "AnyOf",
@@ -25,6 +30,7 @@ __all__ = [
     "Curve",
     "Diverged",
     "Goal",
+    "Goals",
     "Grid",
     "History",
     "Hyperband",
@@ -37,11 +43,14 @@ __all__ = [
     "Random",
     "Row",
     "Sampler",
+    "Score",
     "Sobol",
     "Threshold",
     "Verdict",
+    "a_goal",
     "make_pruner",
     "make_sampler",
+    "non_dominated",
     "register",
     "register_pruner",
 ]

@@ -63,6 +63,9 @@ class Asha(Pruner):
     def due(self, own: Curve) -> bool:
         return bool(self._crossed(own))
 
+    def needs(self, own: Curve) -> int:
+        return min(self._crossed(own), default=0)
+
     def at_rung(self, own: Curve) -> bool:
         return self.due(own)
 

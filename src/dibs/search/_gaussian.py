@@ -71,7 +71,7 @@ def fitted(features: Array, axis: Any, z: Array) -> Array:
     return np.array(_fitted(features.tobytes(), features.shape, axis.tobytes(), z.tobytes()))
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=64)
 def _fitted(features: bytes, shape: tuple[int, int], axis: bytes, z: bytes) -> tuple[float, ...]:
     x, axes, target = np.frombuffer(features).reshape(shape), np.frombuffer(axis, np.int64), np.frombuffer(z)
     dims = int(axes.max()) + 1

@@ -11,11 +11,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ._cube import Cube
+from ._feasible import log_feasibility
 from ._fresh import Fresh
 from ._gaussian import Features, Posterior, fitted, scaled, standardised
+from ._goals import near_weights, violation
 from ._model import Model, believed
 from ._normal import log_improvement
-from ._past import Past, rows_at
+from ._past import Past, best_first, rows_at, scores_of
 from ._sampler import register
 from ._stream import Array, Stream
 
@@ -36,6 +38,9 @@ _TAKEN = 1e6  # unless there is nothing else
 class GP(Model):
     """For up to about 20 dimensions, numbers and a few choices. Conditions are taken as coordinates that do not matter.
 
+    Several goals: ParEGO's weights (:class:`Model`). Constraints: the improvement on what keeps them is multiplied by the
+    probability of keeping them (Gardner et al. 2014); as long as nothing keeps them that probability alone is looked
+    at (Gelbart et al. 2014).
     Sobol points until 10 trials are scored. ``goal`` and ``seed`` are the study's if left out.
     """
 
@@ -50,21 +55,30 @@ def propose_by_improvement(cube: Cube, past: Past, stream: Stream, fresh: Fresh)
     """The candidate of the largest expected improvement."""
     features = Features(cube)
     fit = _fit(cube, past, features)
-    chosen = _bounded(past.y)
+    chosen = _bounded(best_first(past))
     flying = past.running[-_RUNNING:]
     others = np.concatenate([past.lost[-_LOST:], flying])
     rows = rows_at(cube, past, np.concatenate([past.scored[chosen], others]))
     known, others = rows[: len(chosen)], rows[len(chosen) :]
     posterior = Posterior(features, fit, known, standardised(scaled(past.y)[chosen]), others)
     means = posterior.of(rows)[0]
-    best = float(means.min())
+    keeps, over, best = None, np.zeros(len(known)), float(means.min())
+    if past.excess is not None:
+        excess = past.excess[chosen]
+        keeps = log_feasibility(features, excess, known, others, _early_excess(cube, past, past.excess))
+        over = violation(excess)
+        best = float(means[: len(known)][over == 0.0].min(initial=np.inf))
     trust = _BELIEF / len(past.y)
 
     running = features.of(others[len(others) - len(flying) :])
 
     def gain(candidates: Array) -> Array:
         mean, deviation = posterior.of(candidates)
-        value = np.log(deviation) + log_improvement((best - mean) / deviation)
+        value = np.zeros(len(candidates))
+        if best < np.inf:
+            value += np.log(deviation) + log_improvement((best - mean) / deviation)
+        if keeps is not None:
+            value += keeps(candidates)
         value -= _TAKEN * _taken(features.of(candidates), running)
         return np.round(value + trust * _log_belief(cube, candidates), 9)
 
@@ -72,7 +86,7 @@ def propose_by_improvement(cube: Cube, past: Past, stream: Stream, fresh: Fresh)
     if candidates is not None:
         return candidates[np.argmax(gain(candidates))] if len(candidates) else None
     ranked = np.round(means, 9)
-    near = np.argsort(ranked[: len(known)], kind="stable")[:8]
+    near = np.lexsort((ranked[: len(known)], over))[:8]
     hoped = len(known) + np.argsort(ranked[len(known) :], kind="stable")[:4]
     uniform = stream.uniform(_UNIFORM, cube.dims)
     uniform[::2] = believed(cube, uniform[::2])
@@ -102,18 +116,29 @@ def _taken(rows: Array, running: Array) -> Any:
 
 def _fit(cube: Cube, past: Past, features: Features) -> Array:
     """Fitted on the lowest indexes, as many as the highest rung that is reached: most asks find it done already."""
-    rung = float(_FIRST_RUNG)
-    while int(rung * _LADDER) <= len(past.y):
-        rung *= _LADDER
-    y = past.y[: int(rung)]
-    chosen = _bounded(y)
+    y = scores_of(past.many[: _rung(len(past.y))], near_weights(past.weights))
+    chosen = _bounded(np.argsort(y, kind="stable"))
     rows = rows_at(cube, past, past.scored[chosen])
     return fitted(features.of(rows), features.axis, standardised(scaled(y)[chosen]))
 
 
-def _bounded(y: Array) -> Any:
-    """Places of the best scores and of others spread evenly over the ranks of the rest."""
-    order = np.argsort(y, kind="stable")
+def _early_excess(cube: Cube, past: Past, excess: Array) -> tuple[Array, Array]:
+    """Of the lowest indexes, as for ``_fit``: some of those that reported an excess, the nearest to 0 first; and rows."""
+    told = np.flatnonzero(~np.isnan(excess[: _rung(len(excess))]))
+    told = told[_bounded(np.argsort(np.abs(excess[told]), kind="stable"))]
+    return excess[told], rows_at(cube, past, past.scored[told])
+
+
+def _rung(count: int) -> int:
+    """The highest rung that so many scored trials reach."""
+    rung = float(_FIRST_RUNG)
+    while int(rung * _LADDER) <= count:
+        rung *= _LADDER
+    return int(rung)
+
+
+def _bounded(order: Any) -> Any:
+    """Of places, the best first: the best and others spread evenly over the ranks of the rest."""
     if len(order) <= _BEST + _REST:
         return np.sort(order)
     rest = len(order) - _BEST

@@ -17,7 +17,7 @@ from dibs.errors import UsageError
 from dibs.space import Float, Int, Levels, Param, Space, Tree, Value, all_levels, these_levels
 
 from ._history import Pair
-from ._sampler import Goal, Sampler, register
+from ._sampler import Goals, Sampler, register
 
 __all__ = ["Grid"]
 
@@ -35,9 +35,10 @@ class Grid(Sampler):
     name: ClassVar[str] = "grid"
     version: ClassVar[int] = 1
     needs_history: ClassVar[bool] = False
+    several: ClassVar[bool] = True
     steps: int
 
-    def __init__(self, steps: int = 5, seed: int | None = None, goal: Goal | None = None) -> None:
+    def __init__(self, steps: int = 5, seed: int | None = None, goal: Goals | None = None) -> None:
         super().__init__(seed, goal)
         if type(steps) is not int or steps < 1:
             raise UsageError(f"steps={steps!r} must be an int above 0")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable
 from operator import index
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from dibs.space import Space, Value
 
 from ._cube import Cube, cube_of
 from ._fresh import Fresh
+from ._fronts import signs
+from ._goals import drawn_weights
 from ._history import History, Pair
 from ._normal import truncated
 from ._past import ForeignPoint, Past, own, past_of
@@ -31,7 +34,12 @@ _BELIEF = 0.1  # deviation of a prior, in the unit interval
 
 
 class Model(Sampler):
-    """A sampler that learns. Subclasses say how: ``_propose``. Asked without a goal it raises UsageError."""
+    """A sampler that learns. Subclasses say how: ``_propose``. Asked without a goal it raises UsageError.
+
+    With several goals ``past.y`` is one score, of weights that belong to the index.
+    """
+
+    several: ClassVar[bool] = True
 
     def ask(self, space: Space, n: int, history: Iterable[Pair] = ()) -> dict[str, Value]:
         if self.goal is None:
@@ -40,24 +48,31 @@ class Model(Sampler):
         cube = cube_of(space)
         if not cube.dims:
             return space.draw(lambda _: 0.5)
-        past = past_of(cube, History.coerce(history), -1.0 if self.goal == "max" else 1.0)
+        turned, weights = signs(self.goal), np.ones(1)
+        if len(turned) > 1:
+            weights = drawn_weights(len(turned), Stream(self.version, seed, n, f"{self.name} goals"))
         with np.errstate(all="ignore"):  # scores and points may be anything
+            past = past_of(cube, History.coerce(history), turned, weights)
             row = self._row(cube, past, n, Stream(self.version, seed, n, self.name))
         return cube.point(row)
 
     def _row(self, cube: Cube, past: Past, n: int, stream: Stream) -> Array:
         fresh, row = Fresh(cube, past), None
-        if len(past.y) >= STARTUP:
+        if len(past.y) >= self._startup():
             try:
                 row = self._propose(cube, past, stream, fresh)
             except ForeignPoint:
                 past = own(cube, past)
-                row = self._propose(cube, past, stream, fresh) if len(past.y) >= STARTUP else None
+                row = self._propose(cube, past, stream, fresh) if len(past.y) >= self._startup() else None
         return fresh.first(self._start(cube, n), stream) if row is None else row
 
     @abstractmethod
     def _propose(self, cube: Cube, past: Past, stream: Stream, fresh: Fresh) -> Array | None:
         """The best row among candidates that ``fresh`` lets through, None if it lets none through."""
+
+    def _startup(self) -> int:
+        """How many trials are scored before ``_propose`` is asked."""
+        return STARTUP
 
     def _start(self, cube: Cube, n: int) -> Array:
         """Sobol point n, half of the points drawn towards what is believed; index 0 is the belief itself."""

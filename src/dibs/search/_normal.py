@@ -11,7 +11,7 @@ import numpy as np
 
 from ._stream import Array
 
-__all__ = ["cdf", "log_improvement", "quantile", "truncated"]
+__all__ = ["cdf", "log_cdf", "log_improvement", "quantile", "truncated"]
 
 _SQRT_2PI = math.sqrt(2.0 * math.pi)
 _FAR = -25.0
@@ -53,3 +53,13 @@ def log_improvement(z: Array) -> Array:
     square = np.square(np.minimum(z, _FAR))
     series = -0.5 * square - math.log(_SQRT_2PI) - np.log(square) + np.log1p(-3.0 / square + 15.0 / square**2)
     return np.where(z > _FAR, direct, series)
+
+
+def log_cdf(x: Array) -> Array:
+    """log Phi(x): exact near 0, far below it by the first terms of the asymptotic series."""
+    near = np.maximum(x, _FAR)
+    direct = np.log([0.5 * math.erfc(-z * math.sqrt(0.5)) for z in near.tolist()])
+    far = np.minimum(x, _FAR)
+    square = np.square(far)
+    series = -0.5 * square - np.log(-far) - math.log(_SQRT_2PI) + np.log1p(-1.0 / square + 3.0 / square**2)
+    return np.where(x > _FAR, direct, series)

@@ -45,6 +45,7 @@ class Pruner(ABC):
     name: ClassVar[str] = ""
     version: ClassVar[int] = 1
     needs_max_step: ClassVar[bool] = False  #: True: a study without a ``max_step`` is refused
+    most: ClassVar[int] = 1024  #: so many closed curves at most are shown to it, drawn by index; running ones besides
     goal: Goal | None = None
     max_step: int | None = None
     seed: int | None = None
@@ -67,14 +68,21 @@ class Pruner(ABC):
         """Whether there may be something to say at the last step of ``own``, whatever the others did."""
         return True
 
+    def needs(self, own: Curve) -> int:
+        """The step that a closed curve must have reached to have a say at the last step of ``own``; 0: each has."""
+        return 0
+
     def at_rung(self, own: Curve) -> bool:
         """Whether the last step of ``own`` is one of few at which curves are compared: worth showing at once."""
         return False
 
-    def verdict(self, own: Curve, others: Sequence[Curve] | Callable[[], Sequence[Curve]] = ()) -> Verdict | None:
+    def verdict(
+        self, own: Curve, others: Sequence[Curve] | Callable[[int, int], Sequence[Curve]] = ()
+    ) -> Verdict | None:
         """Why to stop, or None. Nothing is said at ``max_step`` or beyond; NaN where it is due needs no others.
 
-        ``others``: the curves of the other trials, or what fetches them, called only if they are needed.
+        ``others``: the curves of the other trials, or what fetches them, called only if they are needed, with what
+        ``needs`` says and ``most``.
         """
         if not len(own) or (self.max_step is not None and own.last >= self.max_step) or not self.due(own):
             return None
@@ -82,7 +90,7 @@ class Pruner(ABC):
             return Verdict(self.name, f"nan at step {own.last}", {"step": own.last, "value": "nan"})
         if not self.needs_curves:
             return self.decide(own, ())
-        return self.decide(own, others() if callable(others) else others)
+        return self.decide(own, others(self.needs(own), self.most) if callable(others) else others)
 
     def fitted(self, *, goal: Goal | None = None, max_step: int | None = None, seed: int | None = None) -> Self:
         """A copy for a study of that goal, max_step and seed; UsageError if it cannot be one's pruner."""

@@ -25,6 +25,7 @@ class Random(Sampler):
     name: ClassVar[str] = "random"
     version: ClassVar[int] = 1
     needs_history: ClassVar[bool] = False
+    several: ClassVar[bool] = True
 
     def ask(self, space: Space, n: int, history: Iterable[Pair] = ()) -> dict[str, Value]:
         return space.draw(chance_by_name(self.version, self.seed or 0, index(n)))

@@ -1,4 +1,4 @@
-"""What a sampler is: a pure function of (space, n, history), its seed and its goal.
+"""What a sampler is: a pure function of (space, n, history), its seed and its goal or goals.
 
 Nothing is handed out and nothing kept: whoever asks for index n with the same history gets the same point,
 on every machine. A sampler never sees a store, a clock or a random source; chance is ``_canon.chance``.
@@ -17,9 +17,13 @@ from dibs.space import Space, Value
 from ._history import Pair
 from ._named import made, names_of
 
-__all__ = ["Goal", "Sampler", "make_sampler", "register"]
+__all__ = ["Goal", "Goals", "Sampler", "a_goal", "make_sampler", "register"]
 
 Goal: TypeAlias = Literal["min", "max"]
+#: one goal, or two to eight
+Goals: TypeAlias = Goal | tuple[Goal, ...]
+
+_MOST_GOALS = 8
 
 _KNOWN: dict[str, type[Sampler]] = {}
 
@@ -34,16 +38,17 @@ class Sampler(ABC):
     name: ClassVar[str] = ""
     version: ClassVar[int] = 1
     needs_history: ClassVar[bool] = True  #: False: ``ask`` ignores the history, so nobody need read it
+    several: ClassVar[bool] = False  #: whether it can be asked with several goals
     seed: int | None = None
-    goal: Goal | None = None
+    goal: Goals | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "name" not in cls.__dict__:
             cls.name = f"{cls.__module__}.{cls.__qualname__}"
 
-    def __init__(self, seed: int | None = None, goal: Goal | None = None) -> None:
-        self.seed, self.goal = _a_seed(seed), _a_goal(goal)
+    def __init__(self, seed: int | None = None, goal: Goals | None = None) -> None:
+        self.seed, self.goal = _a_seed(seed), self._a_goal(goal)
 
     @abstractmethod
     def ask(self, space: Space, n: int, history: Iterable[Pair] = ()) -> dict[str, Value] | None:
@@ -64,10 +69,13 @@ class Sampler(ABC):
         """Name, version and arguments, as they stand in study.json."""
         return {"name": self.name, "version": self.version, "args": self.args()}
 
-    def seeded(self, seed: int | None, goal: Goal | None) -> Self:
-        """A copy with seed and goal filled in; RefusedError, naming both values, if it has another one already."""
+    def seeded(self, seed: int | None, goal: Goals | None) -> Self:
+        """A copy with seed and goal filled in; RefusedError, naming both values, if it has another one already.
+
+        UsageError for several goals if it knows what to do with one only.
+        """
         twin = copy.copy(self)
-        for field, theirs in (("seed", _a_seed(seed)), ("goal", _a_goal(goal))):
+        for field, theirs in (("seed", _a_seed(seed)), ("goal", self._a_goal(goal))):
             ours = getattr(self, field)
             if theirs is None:
                 continue
@@ -80,6 +88,13 @@ class Sampler(ABC):
                 )
             object.__setattr__(twin, field, theirs)  # whatever the subclass thinks of assignment
         return twin
+
+    def _a_goal(self, goal: Any) -> Goals | None:
+        wanted = None if goal is None else a_goal(goal)
+        if isinstance(wanted, tuple) and not self.several:
+            able = ", ".join(name for name, kind in sorted(_KNOWN.items()) if kind.several)
+            raise UsageError(f"sampler {self.name!r} searches for one goal, not {len(wanted)}: take one of {able}")
+        return wanted
 
     def __repr__(self) -> str:
         filled = {field: getattr(self, field) for field in ("seed", "goal") if getattr(self, field) is not None}
@@ -102,11 +117,12 @@ def register(sampler: type[Sampler]) -> type[Sampler]:
 
 
 def make_sampler(
-    spec: str | Mapping[str, Any] | Sampler, *, seed: int | None = None, goal: Goal | None = None
+    spec: str | Mapping[str, Any] | Sampler, *, seed: int | None = None, goal: Goals | None = None
 ) -> Sampler:
     """The sampler that a name, a ``describe()`` from study.json, or an instance means, with seed and goal filled in.
 
-    Raises UsageError for an unknown name, version or argument, RefusedError for an instance with another seed or goal.
+    Raises UsageError for an unknown name, version or argument, and for one that cannot search for so many goals;
+    RefusedError for an instance with another seed or goal.
     """
     if isinstance(spec, Sampler):
         return spec.seeded(seed, goal)
@@ -120,7 +136,17 @@ def _a_seed(seed: Any) -> int | None:
     return seed
 
 
-def _a_goal(goal: Any) -> Goal | None:
-    if goal not in (None, "min", "max"):
-        raise UsageError(f"goal {goal!r} must be 'min' or 'max'")
-    return goal  # type: ignore[no-any-return]
+def a_goal(goal: Any) -> Goals:
+    """``goal`` as it is kept: "min" or "max", or a tuple of two to eight of them (a list will do). Raises UsageError."""
+    if isinstance(goal, str) and goal in ("min", "max"):
+        return goal  # type: ignore[return-value]
+    if not isinstance(goal, list | tuple):
+        raise UsageError(f"goal {goal!r:.80} must be 'min' or 'max', or a list of these")
+    wrong = [each for each in goal if not isinstance(each, str) or each not in ("min", "max")]
+    if wrong:
+        raise UsageError(f"goal {wrong[0]!r:.80} must be 'min' or 'max'")
+    if len(goal) == 1:
+        raise UsageError(f"a list of one goal is one goal: write goal={goal[0]!r}")
+    if not 2 <= len(goal) <= _MOST_GOALS:
+        raise UsageError(f"{len(goal)} goals: a study has one, or a list of 2 to {_MOST_GOALS}")
+    return tuple(goal)

@@ -37,6 +37,7 @@ class Sobol(Sampler):
     name: ClassVar[str] = "sobol"
     version: ClassVar[int] = 1
     needs_history: ClassVar[bool] = False
+    several: ClassVar[bool] = True
 
     def ask(self, space: Space, n: int, history: Iterable[Pair] = ()) -> dict[str, Value]:
         return space.draw(dict(zip(space.axes, self.unit(space, n), strict=True)).__getitem__)

@@ -15,7 +15,7 @@ from ._cube import Cube
 from ._fresh import Fresh
 from ._model import Model
 from ._parzen import Parzen
-from ._past import Past, rows_at
+from ._past import Past, best_first, rows_at
 from ._sampler import register
 from ._stream import Array, Stream
 
@@ -32,6 +32,7 @@ _BELIEF = 2.0
 class TPE(Model):
     """For any space: conditional, wide in categories, of many dimensions; its cost hardly grows with the history.
 
+    Several goals: ParEGO's weights (:class:`Model`). Constraints: what keeps them comes first, then what is nearest to it.
     Sobol points until 10 trials are scored. ``goal`` and ``seed`` are the study's if left out.
     """
 
@@ -45,7 +46,7 @@ class TPE(Model):
 def propose_by_density(cube: Cube, past: Past, stream: Stream, fresh: Fresh) -> Array | None:
     """The candidate whose density among good trials exceeds that among the others most."""
     count = len(past.y)
-    order = np.argsort(past.y, kind="stable")
+    order = best_first(past)
     best = min(math.ceil(0.1 * count), _MOST_GOOD)
     good = past.scored[order[:best]]
     bad, ramp = _thinned(np.sort(np.concatenate([past.scored[order[best:]], past.lost])))

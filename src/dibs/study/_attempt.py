@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,6 +17,7 @@ from dibs._canon import all_to_json, chance_by_name
 from dibs._clock import iso
 from dibs.errors import AlreadyClosed, NotOwner, RecordError, StoreError, UnsureError, UsageError
 from dibs.record import CLOSED, FORMAT, TrialRecord, Who, decode, encode
+from dibs.search import Goals
 from dibs.store import Held, Store, StudyKeys
 
 __all__ = ["Attempt", "Terms", "claim_attempt", "seed_of"]
@@ -38,7 +39,7 @@ class Terms:
 
     seed: int
     of: int
-    goal: str | None
+    goal: Goals | None
     me: str | None
     beat_s: float
 
@@ -72,7 +73,7 @@ def claim_attempt(
     clock = store.machine.clock
     body: dict[str, Any] = {
         "v": FORMAT, "kind": "trial", "study": keys.name, "n": n, "attempt": attempt, "of": terms.of,
-        "state": "running", "goal": terms.goal, "seed": seed_of(terms.seed, n) if seed is None else seed,
+        "state": "running", "goal": list(terms.goal) if isinstance(terms.goal, tuple) else terms.goal, "seed": seed_of(terms.seed, n) if seed is None else seed,
         "point": all_to_json(point), "wish": wish, "saw": saw,
         "contract": contract, "files": {}, "started_at": iso(clock.wall()), "beat_s": terms.beat_s,
         "who": store.machine.who(terms.me or store.me()), **(closed or {}),
@@ -97,7 +98,7 @@ class Attempt:
         self.attempt: int = body["attempt"]
         self.seed: int = body["seed"]
         self.of: int = body["of"]
-        self.goal: str | None = body["goal"]
+        self.goal: Goals | None = tuple(body["goal"]) if isinstance(body["goal"], list) else body["goal"]
         self.wish: str | None = body["wish"]
         self.point = dict(point)
         self.nonce = held.nonce
@@ -133,12 +134,14 @@ class Attempt:
     def record(self) -> TrialRecord:
         """The same as a record."""
         body = self._held.body
+        scores = body.get("scores")
         return TrialRecord(
             v=FORMAT, kind="trial", study=self.keys.name, n=self.n, attempt=self.attempt, state=body["state"],
-            nonce=self.nonce, point=self.point, goal=body["goal"], of=self.of, seed=self.seed, score=body.get("score"),
+            nonce=self.nonce, point=self.point, goal=self.goal, of=self.of, seed=self.seed, score=body.get("score"),
             step=body.get("step"), reason=body.get("reason"), again=body.get("again", False), wish=self.wish,
             contract=body["contract"], blob=body.get("blob"), files=self.files, beat_s=self.beat_s,
             took_s=body.get("took_s"), started_at=body["started_at"], who=Who(**body["who"]),
+            scores=tuple(scores) if scores is not None else None, constraints=body.get("constraints"),
         )  # fmt: skip
 
     @property
@@ -225,9 +228,12 @@ class Attempt:
         again: bool = False,
         traceback: str | None = None,
         verdict: Mapping[str, Any] | None = None,
+        scores: Sequence[float] | None = None,
+        constraints: Mapping[str, float] | None = None,
     ) -> None:
         """Write the attempt's end, durable when this returns. The first close is the last write.
 
+        ``scores``: with several goals one for each, and then no ``score``. ``constraints``: finite numbers by name.
         ``verdict``: a pruner's, with what it was based on; it goes into the blob with the curve and the traceback.
         Raises AlreadyClosed if it was closed otherwise before, Superseded if the name is somebody else's now,
         StoreError if the store does not take it (call again: the attempt is still open).
@@ -236,10 +242,14 @@ class Attempt:
             raise ValueError(f"{state!r} does not close an attempt")
         with self.lock:
             self._check()
-            end = {
+            end: dict[str, Any] = {
                 "state": state, "score": score, "step": step, "took_s": round(self.took_s, 6), "reason": reason,
                 "again": again, "files": self.files, "blob": self._blob(traceback, verdict),
             }  # fmt: skip
+            if scores is not None:
+                end["scores"] = list(scores)
+            if constraints:
+                end["constraints"] = dict(constraints)
             watcher = self.watcher
             try:
                 self._insist(lambda: self._rewrite(end))
@@ -260,7 +270,8 @@ class Attempt:
             raise
 
     def _blob(self, traceback: str | None, verdict: Mapping[str, Any] | None) -> str | None:
-        if len(self.curve) < 2 and not traceback and not verdict:
+        one = not isinstance(self.goal, tuple)  # with several goals no score stands for a curve of one value
+        if len(self.curve) <= one and not traceback and not verdict:
             return None
         body: dict[str, Any] = {"v": FORMAT, "kind": "trial-blob", "curve": _curve(self.curve), "traceback": traceback}
         if verdict:

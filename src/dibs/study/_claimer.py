@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from dibs.search import History, Sampler
+from dibs.search import Goals, History, Sampler
 from dibs.space import Space
 from dibs.store import Store
 
@@ -20,6 +20,7 @@ from ._fold import Folded, Seen
 from ._gallop import LOSSES, Gallop
 from ._quiet import Watch, beat_s_of, counts, is_quiet, patience_s
 from ._results import asked_of
+from ._scoring import count_of
 from ._succession import failed_attempts, next_attempt
 from ._view import NEWEST, View
 
@@ -62,7 +63,7 @@ class Claimer:
         *,
         space: Space,
         sampler: Sampler,
-        goal: str,
+        goal: Goals,
         seed: int,
         trials: int,
         stale_s: float,
@@ -268,7 +269,11 @@ class Claimer:
 
     def _asked(self) -> tuple[History, dict[str, Any] | None]:
         """What the sampler is shown, and what of it is recorded."""
-        return asked_of(self.view, self.stale_s) if self.sampler.needs_history else (_NO_HISTORY, None)
+        return (
+            asked_of(self.view, self.stale_s, count_of(self._terms.goal))
+            if self.sampler.needs_history
+            else (_NO_HISTORY, None)
+        )
 
     def _running(self) -> int:
         """How many others may be after the same index; where only names were read, nobody knows, and it may be a crowd."""

@@ -1,28 +1,33 @@
 """The curves of a study's trials, for its pruner: each read once, and again only when it has changed.
 
 A closed curve is in its blob (or is one value, in the record), a running one under ``live/``. Nobody but a pruner
-that compares causes a single read here. What does not read is counted and left out; an outage leaves what is known.
+that compares causes a single read here, and no more than a draw of what it needs (``_voters``), so that who joins late is
+soon at work. What does not read is counted and left out; an outage leaves what is known.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterable, Mapping
 from threading import RLock
 from typing import Any
+from weakref import WeakSet
 
 from dibs.backend import Object
 from dibs.errors import DibsError, RecordError, StoreError
 from dibs.record import TrialRecord, decode
-from dibs.search import Curve
+from dibs.search import Curve, Pruner
 
 from ._attempt import LIVE_EVERY_BUCKET_S, LIVE_EVERY_S, Attempt
 from ._view import View
+from ._voters import Voters
 
 __all__ = ["Curves", "curves_of"]
 
 log = logging.getLogger("dibs")
 AT_ONCE = 256  # blobs read at once
+MOST = Pruner.most
 _At = tuple[int, int]  # (trial, attempt)
 
 
@@ -30,20 +35,40 @@ class Curves:
     """Every trial's curve as far as it was seen. Thread-safe; shared by all who use one store object."""
 
     def __init__(self, view: View) -> None:
-        self.view, self.lock = view, RLock()
+        self.view = view
+        self._begin()
+        _curves.add(self)
+
+    def _begin(self) -> None:
+        """Know nothing yet."""
+        self.lock = RLock()
         self.unreadable: dict[str, str] = {}  # what would hold a curve -> why it does not read
         self._attempts: dict[int, dict[int, Curve]] = {}  # n -> attempt -> what that one reported
         self._trials: dict[int, Curve] = {}
         self._final: set[_At] = set()  # closed, and never read again
         self._wanted: dict[_At, TrialRecord] = {}  # closed, and not read yet
         self._shown: dict[_At, str] = {}  # running -> the version of its live curve that was read
-        self._rows, self._epoch = 0, view.table.epoch
+        self._table, self._rows, self._epoch = self.view.table, 0, self.view.table.epoch
+        self._voters = Voters()  # the rows of the table
+        self._draws: dict[tuple[int, int], list[int]] = {}  # as of the last look
+        self._open: set[int] = set()  # no rows: running, or of several attempts
         self._looked = float("-inf")
 
-    def others(self, n: int) -> list[Curve]:
-        """The curves of all trials but n, as of the last look."""
+    def forked(self) -> None:
+        """In a process just forked: a thread of the parent's that was at work in here is not there to finish it."""
+        if self.lock.acquire(blocking=False):
+            self.lock.release()
+        else:
+            self._begin()
+
+    def others(self, n: int, least: int = 0, most: int = MOST) -> list[Curve]:
+        """The curves of trials other than n, as of the last look: all that are open, and a draw of the closed ones.
+
+        ``least``: of those alone that got to that step; ``most``: at most so many.
+        """
         with self.lock:
-            return [curve for curve in self._trials.values() if curve.n != n]
+            asked = self._open.union(self._draws.get((least, most), ()))
+            return [self._trials[k] for k in sorted(asked) if k != n and k in self._trials]
 
     def earlier(self, n: int, attempt: int) -> list[tuple[int, float]]:
         """What the attempts of trial n below that one have reported, by step, as of the last look."""
@@ -51,20 +76,25 @@ class Curves:
             found = self._attempts.get(n, {})
             return _joined(found[k] for k in sorted(found) if k < attempt)
 
-    def look(self, own: _At, *, rung: bool = False) -> None:
+    def look(self, own: _At, *, rung: bool = False, least: int = 0, most: int = MOST) -> None:
         """Look again, if the last look is a second ago; on a bucket half a minute, or if this is a rung.
 
-        ``own``: the attempt that asks, which need not be read. Never raises StoreError.
+        ``own``: the attempt that asks, which need not be read. ``least``, ``most``: which closed ones are asked for;
+        these are read even if it is not yet time for another look. Never raises StoreError.
         """
         with self.lock:
             now, folder = self.view.store.machine.clock.monotonic(), self.view.store.backend.traits.touch
             every_s = LIVE_EVERY_S if folder else LIVE_EVERY_BUCKET_S
-            if now - self._looked < every_s and not (rung and not folder):
+            due = now - self._looked >= every_s or (rung and not folder)
+            if not due and (least, most) in self._draws:
                 return
-            self._looked = now
             try:
-                self.view.refresh()
-                running = self._find()
+                running: dict[_At, TrialRecord] = {}
+                if due:
+                    self._looked = now
+                    self.view.refresh()
+                    running = self._find()
+                self._draw(least, most)
                 self._fetch()
                 running.pop(own, None)
                 self._follow(running)
@@ -78,6 +108,7 @@ class Curves:
         try:
             at = attempt.n, attempt.attempt
             self._wanted.pop(at, None)
+            self._open.add(attempt.n)  # until the next look finds it among the rows
             self._put(at, Curve(attempt.n, attempt.state, sorted(attempt.curve.items())), closed=True)
         finally:
             self.lock.release()
@@ -90,13 +121,13 @@ class Curves:
         view = self.view
         with view.lock:
             table = view.table
-            if table.epoch != self._epoch:  # a row was dropped, so the count no longer says what is new
-                self._rows, self._epoch = 0, table.epoch
-            for n, *_ in table.since(self._rows):
-                if (n, 0) not in self._final:
-                    self._wanted[n, 0] = table.record(n, view.study)
+            if table is not self._table or table.epoch != self._epoch:  # the count no longer says what is new
+                self._table, self._rows, self._epoch, self._voters = table, 0, table.epoch, Voters()
+            self._voters.add(*table.came(self._rows))
             self._rows = len(table)
+            self._draws.clear()
             seens = [seen for trial in view.specials() for seen in view.seens(trial.n).values()]
+            self._open = {seen.n for seen in seens}
         for seen in seens:
             at, record = (seen.n, seen.attempt), seen.record
             if record is None or at in self._final:
@@ -105,6 +136,15 @@ class Curves:
         return running
 
     # closed ones
+
+    def _draw(self, least: int, most: int) -> None:
+        """Note which of the rows are asked for, and want those of them that were not read."""
+        draw = self._draws[least, most] = self._voters.drawn(least, most)
+        with self.view.lock:
+            table = self.view.table
+            for n in draw:
+                if (n, 0) not in self._final and n in table:
+                    self._wanted[n, 0] = table.record(n, self.view.study)
 
     def _fetch(self) -> None:
         """Read what has closed, a few at a time so that memory is bounded. Raises StoreError for an outage."""
@@ -214,3 +254,15 @@ def _curve(n: int, state: str, body: Mapping[str, Any], key: str) -> Curve:
         return Curve(n, state, sorted(pairs.items()))
     except (KeyError, TypeError, ValueError, OverflowError) as wrong:
         raise RecordError(f"{key} holds no curve ({wrong})", key=key) from None
+
+
+_curves: WeakSet[Curves] = WeakSet()
+
+
+def _forked() -> None:
+    for curves in list(_curves):
+        curves.forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

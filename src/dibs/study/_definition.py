@@ -6,6 +6,7 @@ A joiner that says something else is refused, with the field, both values and th
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
@@ -13,9 +14,23 @@ from typing import Any, NoReturn
 from dibs._canon import plain
 from dibs.errors import NotFound, RecordError, RefusedError, StoreError, UsageError
 from dibs.record import decode, decode_trial
-from dibs.search import Curve, Goal, Pair, Pruner, PrunerSpec, Sampler, Verdict, make_pruner, make_sampler
+from dibs.search import (
+    Curve,
+    Goal,
+    Goals,
+    Pair,
+    Pruner,
+    PrunerSpec,
+    Sampler,
+    Verdict,
+    a_goal,
+    make_pruner,
+    make_sampler,
+)
 from dibs.space import Space
 from dibs.store import Store, StudyKeys
+
+from ._scoring import goal_said
 
 __all__ = [
     "DEFAULT_SAMPLER", "Definition", "ForeignPruner", "ForeignSampler", "check_terms", "create_or_join",
@@ -25,16 +40,17 @@ __all__ = [
 DEFAULT_SAMPLER = "auto"
 DEFAULT_STALE_S = 3600.0
 _CURE = "join without it to take the study's, or give the new search another name"
-_GOALS = ("min", "max")
+_FORK = "; a fork, study.fork(name, space) or `dibs fork {0} NEW --space FILE`, takes over the results that still fit"
+_ONE_GOAL = "a pruner compares curves of one score: a study of several goals has none"
 
 
 @dataclass(frozen=True)
 class Definition:
-    """A study's frozen definition."""
+    """A study's frozen definition. ``goal``: one, or a tuple of several."""
 
     study: str
     space: Space
-    goal: Goal
+    goal: Goals
     sampler: Sampler
     seed: int
     stale_s: float = DEFAULT_STALE_S
@@ -44,7 +60,8 @@ class Definition:
     def body(self) -> dict[str, Any]:
         """The fields of study.json."""
         return {
-            "study": self.study, "space": self.space.to_json(), "goal": self.goal, "seed": self.seed,
+            "study": self.study, "space": self.space.to_json(), "seed": self.seed,
+            "goal": list(self.goal) if isinstance(self.goal, tuple) else self.goal,
             "sampler": self.sampler.describe(), "pruner": self.pruner.describe() if self.pruner is not None else None,
             "stale_s": self.stale_s, "max_step": self.max_step,
         }  # fmt: skip
@@ -54,6 +71,7 @@ class ForeignSampler(Sampler):
     """The sampler of a study that cannot be made from its name here: reading goes on, asking says why not."""
 
     name = ""
+    several = True
 
     def __init__(self, described: Mapping[str, Any], why: str) -> None:
         super().__init__()
@@ -113,6 +131,7 @@ def read_definition(store: Store, study: str) -> Definition | None:
         if None in (goal, seed, stale_s):
             raise TypeError("goal, seed and stale_s are never null")
         check_terms(study, goal, seed, stale_s, max_step)
+        goal = a_goal(goal)
         space = Space.from_json(body["space"])
         sampler = _sampler_of(body["sampler"], seed, goal)
         pruner = _pruner_of(body.get("pruner"), goal, max_step, seed)
@@ -121,20 +140,22 @@ def read_definition(store: Store, study: str) -> Definition | None:
         raise RecordError(f"{key} is not the definition of a study ({wrong})", key=key) from None
 
 
-def _sampler_of(described: Any, seed: int, goal: Goal) -> Sampler:
+def _sampler_of(described: Any, seed: int, goal: Goals) -> Sampler:
     if not isinstance(described, dict) or not isinstance(described.get("name"), str):
         raise TypeError("its sampler has no name")
     try:
         return make_sampler(described, seed=seed, goal=goal)
-    except UsageError as wrong:  # somebody's own, or of another version: the results read all the same
+    except (UsageError, RefusedError) as wrong:  # somebody's own, or of another version: the results read all the same
         return ForeignSampler(described, str(wrong)).seeded(seed, goal)
 
 
-def _pruner_of(described: Any, goal: Goal, max_step: int | None, seed: int) -> Pruner | None:
+def _pruner_of(described: Any, goal: Goals, max_step: int | None, seed: int) -> Pruner | None:
     if described is None:
         return None
     if not isinstance(described, dict) or not isinstance(described.get("name"), str):
         raise TypeError("its pruner has no name")
+    if isinstance(goal, tuple):
+        return ForeignPruner(described, _ONE_GOAL)
     try:
         return make_pruner(described, goal=goal, max_step=max_step, seed=seed)
     except UsageError as wrong:  # somebody's own, or of another version: the results read all the same
@@ -146,7 +167,7 @@ def create_or_join(
     study: str,
     *,
     space: Space | None,
-    goal: Goal | None,
+    goal: Goals | None,
     sampler: str | Sampler | None,
     pruner: PrunerSpec | None = None,
     seed: int | None,
@@ -159,7 +180,7 @@ def create_or_join(
     Raises RefusedError (differs), UsageError (cannot be meant), NotFound (says which studies exist).
     """
     check_terms(study, goal, seed, stale_s, max_step, sampler, pruner)
-    seed, max_step = plain(seed), plain(max_step)
+    goal, seed, max_step = goal_said(goal), plain(seed), plain(max_step)
     found = read_definition(store, study)
     if found is None:
         if space is None or goal is None:
@@ -171,7 +192,9 @@ def create_or_join(
             drawn = int.from_bytes(store.machine.entropy(4), "big")
         chosen = make_sampler(sampler or DEFAULT_SAMPLER, seed=drawn, goal=goal)
         chosen.size(space)  # a sampler that cannot search this space says so before there is a study
-        stopping = None if pruner is None else make_pruner(pruner, goal=goal, max_step=max_step, seed=drawn)
+        stopping = None
+        if pruner is not None:
+            stopping = make_pruner(pruner, goal=_one(goal), max_step=max_step, seed=drawn)
         ours = Definition(study, space, goal, chosen, drawn, float(stale_s or DEFAULT_STALE_S), max_step, stopping)
         body = {**store.head("study", me), **ours.body()}
         if store.settler.claim(store.keys(study).study, body, durable=True) is not None:
@@ -189,7 +212,7 @@ def create_or_join(
 
 def check_terms(
     study: str,
-    goal: str | None,
+    goal: Any,
     seed: int | None,
     stale_s: float | None,
     max_step: int | None,
@@ -199,8 +222,7 @@ def check_terms(
     """UsageError for what no study can be, before a store is touched."""
     StudyKeys(study)
     seed, stale_s, max_step = plain(seed), plain(stale_s), plain(max_step)
-    if goal is not None and goal not in _GOALS:
-        raise UsageError(f'goal must be "min" or "max", not {goal!r}')
+    goal_said(goal)
     if seed is not None and (type(seed) is not int or not 0 <= seed < 2**63):
         raise UsageError(f"seed must be an integer from 0 to 2**63 - 1, not {seed!r}")
     if stale_s is not None and not (type(stale_s) in (int, float) and 0 < stale_s < float("inf")):
@@ -211,12 +233,21 @@ def check_terms(
         make_sampler(sampler)
     if pruner is not None:
         make_pruner(pruner)
+        if goal is not None:
+            _one(goal)
+
+
+def _one(goal: Goals) -> Goal:
+    """The goal, for a pruner. Raises UsageError for several."""
+    if not isinstance(goal, str):
+        raise UsageError(_ONE_GOAL)
+    return goal
 
 
 def _compare(
     found: Definition,
     space: Space | None,
-    goal: Goal | None,
+    goal: Goals | None,
     sampler: str | Sampler | None,
     seed: int | None,
     stale_s: float | None,
@@ -224,7 +255,7 @@ def _compare(
 ) -> None:
     if space is not None and space != found.space:
         name, ours, theirs = next(iter(space.differences(found.space)), ("space", space, found.space))
-        _refuse(found.study, f"space ({name})", theirs, ours)
+        _refuse(found.study, f"space ({name})", theirs, ours, _FORK.format(shlex.quote(found.study)))
     for field, ours, theirs in (
         ("goal", goal, found.goal),
         ("seed", seed, found.seed),
@@ -246,7 +277,7 @@ def _same_pruner(found: Definition, pruner: PrunerSpec) -> Pruner:
     """The study's pruner as the joiner made it; by name alone it is taken as created. RefusedError if it is another."""
     if found.pruner is None:
         _refuse(found.study, "pruner", None, make_pruner(pruner).label)
-    ours = make_pruner(pruner, goal=found.goal, max_step=found.max_step, seed=found.seed)
+    ours = make_pruner(pruner, goal=_one(found.goal), max_step=found.max_step, seed=found.seed)
     if ours.describe() == found.pruner.describe():
         return ours
     by_name = isinstance(pruner, str) or (
@@ -259,15 +290,15 @@ def _same_pruner(found: Definition, pruner: PrunerSpec) -> Pruner:
     return found.pruner
 
 
-def _refuse(study: str, field: str, theirs: object, ours: object) -> NoReturn:
+def _refuse(study: str, field: str, theirs: object, ours: object, cure: str = "") -> NoReturn:
     says = f"created with {field} = {theirs!r}" if theirs is not None else f"created without {field}"
     raise RefusedError(
-        f"study {study!r} was {says}, and {f'you say {ours!r}' if ours is not None else 'yours has none'}: {_CURE}",
+        f"study {study!r} was {says}, and {f'you say {ours!r}' if ours is not None else 'yours has none'}: {_CURE}{cure}",
         field=field, theirs=theirs, ours=ours,
     )  # fmt: skip
 
 
-def _only_read(store: Store, study: str, space: Space | None, goal: str | None) -> None:
+def _only_read(store: Store, study: str, space: Space | None, goal: Goals | None) -> None:
     """Without a space and a goal nothing is created: the study exists through its records, or it does not exist."""
     studies = store.studies()
     if study in studies and space is None:
@@ -279,7 +310,7 @@ def _only_read(store: Store, study: str, space: Space | None, goal: str | None) 
     raise NotFound(f"there is no study {study!r} in {store.url} (there: {known}); to create it give {missing}")
 
 
-def _agree_with_records(store: Store, study: str, goal: str) -> None:
+def _agree_with_records(store: Store, study: str, goal: Goals) -> None:
     """A study begun by the function API has records but no definition: their goals must agree with ours."""
     keys = store.keys(study)
     for entry in store.backend.list(keys.trials()):

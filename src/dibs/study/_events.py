@@ -46,7 +46,10 @@ class Reported:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """A worker has closed an attempt. ``again``: it will be tried again; ``took_s``: seconds since the claim."""
+    """A worker has closed an attempt. ``again``: it will be tried again; ``took_s``: seconds since the claim.
+
+    ``scores``: where there are several goals, one for each. ``feasible``: no constraint is broken.
+    """
 
     n: int
     attempt: int
@@ -56,15 +59,21 @@ class Closed:
     reason: str | None
     again: bool
     worker: int
+    scores: tuple[float, ...] = ()
+    feasible: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The whole study as just read, all machines: trials by state, the best score, and N."""
+    """The whole study as just read, all machines: trials by state, the best score, and N.
+
+    ``front``: where there are several goals, how many trials nobody dominates.
+    """
 
     states: dict[str, int]
     best: float | None
     total: int
+    front: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,25 +15,31 @@ __all__ = ["columns_of", "frame_of"]
 _LIBRARIES = ("pandas", "polars")
 
 
-def columns_of(results: Sequence[TrialResult], names: Sequence[str] = ()) -> dict[str, list[Any]]:
+def columns_of(results: Sequence[TrialResult], names: Sequence[str] = (), goals: int = 1) -> dict[str, list[Any]]:
     """The table's columns, in order; ``names``: the parameters, whether a trial has them or not. Pure.
 
-    A parameter that is not in a point is None, and a tuple is the text it is written as.
+    A parameter that is not in a point is None, and a tuple is the text it is written as. With several goals each score
+    is a column, ``score.0`` the first; constraints are columns where any trial reported them.
     """
     found = list(dict.fromkeys([*names, *sorted({name for result in results for name in result.point})]))
     table: dict[str, list[Any]] = {
         "n": [result.n for result in results],
         "attempt": [result.attempt for result in results],
         "state": [result.state for result in results],
-        "score": [result.score for result in results],
     }
+    if goals == 1:
+        table["score"] = [result.score for result in results]
+    for at in range(goals) if goals > 1 else ():
+        table[f"score.{at}"] = [result.scores[at] if len(result.scores) == goals else None for result in results]
+    for name in sorted({name for result in results for name in result.constraints or ()}):
+        table[f"constraint.{name}"] = [(result.constraints or {}).get(name) for result in results]
     for name in found:
         table[f"point.{name}"] = [_cell(result.point.get(name)) for result in results]
     table["me"] = [result.who.me for result in results]
     table["host"] = [result.who.host for result in results]
     table["started"] = [result.started for result in results]
     table["took_s"] = [result.took for result in results]
-    table["reason"] = [result.reason for result in results]
+    table["reason"] = [_writable(result.reason) for result in results]
     return table
 
 
@@ -65,6 +71,11 @@ def _mixed(column: list[Any]) -> bool:
 
 def _cell(value: Any) -> Any:
     return repr(value) if isinstance(value, tuple) else value
+
+
+def _writable(text: str | None) -> str | None:
+    """Half a surrogate pair, as an exception may hold it, is what neither polars nor a file takes."""
+    return None if text is None else text.encode("utf-8", "backslashreplace").decode()
 
 
 def _text(value: Any) -> str | None:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from threading import Lock
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from dibs._canon import from_json, plain, to_json
 from dibs.errors import AlreadyClosed, NotOwner, RecordError, RefusedError, UsageError
 from dibs.record import CLOSED
-from dibs.search import History
+from dibs.search import Goal, Goals, History, a_goal
 from dibs.space import Space
 from dibs.store import Store
 
@@ -24,8 +24,8 @@ from ._attempt import Attempt, Terms, claim_attempt
 from ._definition import DEFAULT_STALE_S, Definition, read_definition
 from ._fold import Folded
 from ._quiet import beat_s_of
+from ._scoring import constraints_of, count_of, goal_said, score_of, scores_of
 from ._succession import next_attempt
-from ._trial import score_of
 from ._view import View, view_of
 from ._within import Within
 
@@ -52,7 +52,7 @@ def take(
     *,
     study: str,
     trial: int,
-    goal: Literal["min", "max"],
+    goal: Goals | Sequence[Goal],
     me: str | None = None,
     of: int | None = None,
     attempt: int | None = None,
@@ -61,15 +61,15 @@ def take(
 
     Of all callers on all machines at most one gets an attempt. ``attempt=None``: attempt 0 if nobody ever
     claimed the trial, the next one if it is interrupted, to be retried or released. ``attempt=k`` needs k-1 to
-    exist. ``of`` (default trial + 1) is the number of trials the caller wants in all. No study.json is written.
+    exist. ``of`` (default trial + 1) is the number of trials the caller wants in all. ``goal``: "min", "max", or a
+    list of 2 to 8 of these. No study.json is written.
     Raises UsageError, RefusedError (another goal than the study's, or a copy), UnsureError, StoreError.
     """
     _is_store(store)
     trial = _index("trial", trial)
     of = max(trial + 1, 0 if of is None else _index("of", of))
     attempt = None if attempt is None else _index("attempt", attempt)
-    if goal not in ("min", "max"):
-        raise UsageError(f'goal must be "min" or "max", not {goal!r}')
+    goal = a_goal(goal)
     values = _values(point)
     store.demand_own()
     view = view_of(store, study)
@@ -103,14 +103,18 @@ def report(
     trial: int,
     me: str | None = None,
     state: str = "running",
-    goal: str | None = None,
+    goal: Goals | Sequence[Goal] | None = None,
     reason: str | None = None,
+    scores: Sequence[float] | None = None,
+    constraints: Mapping[str, float] | None = None,
 ) -> bool:
     """Write what this process's attempt at the trial has come to; durable when a closing state returns.
 
     ``curve``: scores, or (step, score) pairs, from the beginning. state "running" shows it (throttled) and moves
     the record; "done", "pruned", "failed", "interrupted" close it with the last value as the score. Done whose last
     value is no finite number (None, NaN, a text, nothing at all) is failed, with the reason.
+    ``scores``: with several goals one for each, with state "done", which without them is failed; the curve is then only
+    to look at. ``constraints``, with state "done": by name, met where the number is 0 or less.
     Returns True if somebody rescued the trial: stop early.
     Raises NotOwner if this process did not take it, Superseded, AlreadyClosed, UsageError, StoreError.
     """
@@ -128,11 +132,18 @@ def report(
             f"attempt {mine.attempt} of trial {trial} has the point {mine.point}: train what take returned"
         )
     theirs = mine.goal
+    goal = goal_said(goal)
     if goal is not None and goal != theirs:
         raise RefusedError(
             f"trial {trial} was taken with goal={theirs!r}, not {goal!r}", field="goal", theirs=theirs, ours=goal
         )
-    pairs, wrong = _pairs(curve, closing=state != "running")
+    if state != "done" and (scores is not None or constraints is not None):
+        raise UsageError(f'scores and constraints are said with state="done", not {state!r}')
+    if scores is not None and not isinstance(theirs, tuple):
+        raise UsageError(
+            f"trial {trial} was taken with one goal: its score is the last value of the curve, not scores="
+        )
+    pairs, wrong = _pairs(curve, closing=state != "running" and not isinstance(theirs, tuple))
     if not mine.ours:  # before the lock, which a thread of the parent's may hold for ever
         raise NotOwner(f"trial {trial} was taken before this process was forked: only its owner may write it")
     with mine.lock:
@@ -141,7 +152,7 @@ def report(
             mine.add(value, step)
         if state == "running":
             return mine.show() and mine.rescued()
-        _close(mine, state, wrong, reason)
+        _close(mine, state, wrong, reason, scores, constraints)
     with _lock:
         at = _place(store), study, trial
         _taken[at] = f"attempt {mine.attempt} of trial {trial} as {mine.state}"
@@ -155,7 +166,7 @@ def finished(store: Store, space: Space | None = None, *, study: str) -> History
     """Done trials (and attached results) with their scores, by index; with a space, those of its parameters only."""
     _is_space(space)
     view = _fresh(store, study)
-    return _results.finished_of(view, None if space is None else _within(store, study, space))
+    return _results.finished_of(view, None if space is None else _within(store, study, space), _goals(store, study))
 
 
 def in_flight(store: Store, space: Space | None = None, *, study: str) -> History:
@@ -210,20 +221,32 @@ def _look(view: View, trial: int) -> Folded | None:
         return view.trial(trial)
 
 
-def _close(mine: Attempt, state: str, wrong: str | None, reason: str | None) -> None:
+def _close(
+    mine: Attempt, state: str, wrong: str | None, reason: str | None, scores: Any = None, constraints: Any = None
+) -> None:
     step = max(mine.curve, default=None)
     score = mine.curve[step] if step is not None else None
-    if wrong is None:
+    found: dict[str, Any] = {}
+    if isinstance(mine.goal, tuple):
+        score = None
+    elif wrong is None:
         try:
             score_of(score)
         except UsageError as told:
             wrong = str(told) if step is not None else "nothing was reported"
+    if state == "done":
+        try:
+            if isinstance(mine.goal, tuple):
+                found["scores"] = scores_of(scores, mine.goal)
+            found["constraints"] = constraints_of(constraints)
+        except UsageError as told:
+            wrong = wrong or str(told)
     if wrong is not None:  # NaN and infinities stay in the curve
-        score = None
+        score, found = None, {}
         if state == "done":
             state, reason = "failed", wrong
     reason = None if reason is None else str(reason)[:500]
-    mine.close(state, score=score if state in ("done", "pruned") else None, step=step, reason=reason)
+    mine.close(state, score=score if state in ("done", "pruned") else None, step=step, reason=reason, **found)
 
 
 def _pairs(curve: Iterable[Any], *, closing: bool) -> tuple[list[tuple[int, float]], str | None]:
@@ -287,7 +310,7 @@ def _place(store: Store) -> str | int:
     return id(store) if store.url == "memory:" else store.url
 
 
-def _terms(store: Store, study: str, goal: str, me: str | None, of: int) -> Terms:
+def _terms(store: Store, study: str, goal: Goals, me: str | None, of: int) -> Terms:
     defined = _definition(store, study)
     if defined is not None and defined.goal != goal:
         raise RefusedError(
@@ -315,6 +338,19 @@ def _stale_s(store: Store, study: str) -> float:
         log.warning("%s", wrong)
         return DEFAULT_STALE_S
     return defined.stale_s if defined is not None else DEFAULT_STALE_S
+
+
+def _goals(store: Store, study: str) -> int:
+    """How many goals the study has, as far as anybody has said; its definition is only asked where no record says it."""
+    view = view_of(store, study)
+    found = _results.goals_in(view)
+    if not found and view.given:
+        try:
+            defined = _definition(store, study)
+            found = {defined.goal} if defined is not None else found
+        except RecordError as wrong:  # results read all the same
+            log.warning("%s", wrong)
+    return max(map(count_of, found), default=1)
 
 
 def _fresh(store: Store, study: str) -> View:

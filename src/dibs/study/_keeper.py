@@ -128,7 +128,7 @@ class Keeper:
             ready = {fd for fd, _ in poll.poll(1000 * pause_s)}
             if read in ready:
                 here = tuple(self._sessions)  # who comes after this was not meant
-                news = os.read(read, 512)
+                news = self._news(read)
                 if 0 in news:
                     return
                 signals = bytes(byte for byte in news if byte != _NEWS[0])
@@ -151,6 +151,12 @@ class Keeper:
                     session.work()
                 except Exception:  # one session's trouble must not end the others' beats
                     log.exception("a beat went wrong")
+
+    def _news(self, read: int) -> bytes:
+        try:
+            return os.read(read, 512)
+        except BlockingIOError:  # a session was entered meanwhile, and has drained what was ready
+            return b""
 
     def _tell(self, number: int, count: int, sessions: tuple[Watched, ...]) -> None:
         for session in sessions:

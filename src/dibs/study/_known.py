@@ -136,7 +136,8 @@ class Known:
         known = self._special.get(n)
         if seen.closed:
             self._open.pop((n, attempt), None)
-            if record is not None and is_plain(record) and self._alone(n) and self._table.fits(n):
+            plain = record is not None and is_plain(record) and self._alone(n) and self._table.fits(n)
+            if plain and record is not None and self._table.holds({record.goal}):
                 if known is not None:
                     del self._special[n]
                 if n not in self._table:
@@ -205,6 +206,9 @@ class Known:
                 plain[n] = record
             elif not self._knows_closed(n, record.attempt):
                 self._put(Seen(n, record.attempt, whole(record, self.study), 0.0))
+        if not self._table.holds({record.goal for record in plain.values()}):
+            for n in [n for n in plain if not self._table.goals or not self._table.holds({plain[n].goal})]:
+                self._put(Seen(n, 0, whole(plain.pop(n), self.study), 0.0))
         top = max(plain, default=0)
         if plain and not self._table.fits(top):
             for n in [n for n in plain if not self._table.fits(n)]:

@@ -14,6 +14,7 @@ from threading import Lock
 from typing import TextIO
 
 from dibs._clock import Clock, SystemClock
+from dibs.search import Goals
 
 from ._events import Claimed, Closed, Counted, Ended, Event, Ready, Reported, Said, Stopping, Waiting, WorkerDied
 
@@ -30,7 +31,7 @@ class Progress:
     """
 
     def __init__(
-        self, total: int, goal: str | None, stream: TextIO | None = None, *, clock: Clock | None = None
+        self, total: int, goal: Goals | None, stream: TextIO | None = None, *, clock: Clock | None = None
     ) -> None:
         self.total, self.goal = total, goal
         self._clock = clock or SystemClock()
@@ -40,6 +41,7 @@ class Progress:
         self._lock = Lock()
         self._states: dict[str, int] = {}
         self._best: float | None = None
+        self._front: int | None = None
         self._running: dict[tuple[int, int], int] = {}  # -> the worker
         self._workers: set[int] = set()
         self._closed_here = 0
@@ -85,7 +87,7 @@ class Progress:
             case Closed():
                 self._take_closed(e)
             case Counted():
-                self._states, self._best, self.total = dict(e.states), e.best, e.total
+                self._states, self._best, self.total, self._front = dict(e.states), e.best, e.total, e.front
             case Waiting():
                 self._waiting = e.held
                 if e.why or not self._live:
@@ -115,12 +117,16 @@ class Progress:
         self._closed_at = self._clock.monotonic()
         state = "to be retried" if e.again else e.state
         self._states[state] = self._states.get(state, 0) + 1
-        if e.state == "done" and e.score is not None:
+        if e.state == "done" and e.score is not None and e.feasible:
             worse = self._best is not None and (e.score >= self._best if self.goal != "max" else e.score <= self._best)
             self._best = self._best if worse else e.score
         text = f"trial {e.n}" + (f" attempt {e.attempt}" if e.attempt else "") + f" {e.state}"
         if e.score is not None:
             text += f" {e.score:.6g}"
+        if e.scores:
+            text += " " + ", ".join(f"{score:.6g}" for score in e.scores)
+        if not e.feasible:
+            text += ", a constraint broken"
         text += f" ({_duration(e.took_s)})"
         if e.reason:
             text += f": {' '.join(e.reason.split())[:200]}"
@@ -141,6 +147,8 @@ class Progress:
         ]
         if self._best is not None:
             parts.append(f"best {self._best:.6g}")
+        if self._front:
+            parts.append(f"front {self._front}")
         if self._closed_here and self._began_at is not None and self._closed_at > self._began_at:
             parts.append(self._pace(self._closed_here / (self._closed_at - self._began_at)))
         if len(self._workers) > 1:

@@ -10,6 +10,7 @@ from dibs.search import History
 
 from ._definition import Definition
 from ._saw import rows_of
+from ._scoring import Attached, count_of
 from ._view import View
 
 __all__ = ["Replay", "replay"]
@@ -40,7 +41,8 @@ def replay(view: View, definition: Definition | None, n: int) -> Replay:
         return Replay(None, None, "the study has no definition, so nobody knows its sampler and space")
     sampler, space = definition.sampler, definition.space
     try:
-        history = History.of(_rows(view, first)) if sampler.needs_history else History()
+        goals = count_of(definition.goal)
+        history = History.of(_rows(view, first, goals)) if sampler.needs_history else History()
         point = sampler.ask(space, n, history)
     except NotFound as lost:
         return Replay(None, None, str(lost))
@@ -52,7 +54,7 @@ def replay(view: View, definition: Definition | None, n: int) -> Replay:
     return Replay(same, dict(point), "the same point comes out" if same else "another point comes out")
 
 
-def _rows(view: View, first: TrialRecord) -> list[Any]:
+def _rows(view: View, first: TrialRecord, goals: int) -> list[Any]:
     if first.saw is None:
         raise NotFound("it was claimed by a loop of its owner's own, which recorded nothing of what it had seen")
 
@@ -60,15 +62,18 @@ def _rows(view: View, first: TrialRecord) -> list[Any]:
         found = view.seens(n).get(attempt)
         return found.record if found is not None else None
 
-    def given(name: str) -> tuple[dict[str, Any], float] | None:
+    def given(name: str) -> Attached | None:
         return view.given.get(view.given.prefix + name)
 
     with view.lock:
         if not isinstance(first.saw, dict) or not _is_index(first.saw.get("to"), view.of):
             raise NotFound(_DAMAGED)
         try:
-            return rows_of(first.saw, record, given)
-        except (KeyError, TypeError, ValueError, AttributeError):
+            saw = dict(first.saw)
+            if isinstance(saw.get("given"), dict):
+                saw["given"] = view.given.recall(saw["given"])
+            return rows_of(saw, record, given, goals)
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError):
             raise NotFound(_DAMAGED) from None
 
 

@@ -194,6 +194,7 @@ def whole(closed: Closed, study: str) -> TrialRecord:
         point=closed.point, goal=closed.goal, of=closed.of, seed=closed.seed, score=closed.score, step=closed.step,
         reason=closed.reason, again=closed.again, wish=closed.wish, contract=closed.contract, blob=closed.blob,
         took_s=closed.took_s, started_at=closed.started_at, who=decode_who(bytes(closed.who)),
+        scores=closed.scores, constraints=closed.constraints,
     )  # fmt: skip
 
 

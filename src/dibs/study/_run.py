@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 from dibs.errors import UsageError
 from dibs.record import TrialRecord
 
-from ._events import Counted, OnEvent, Said
+from ._events import OnEvent, Said
 from ._limits import UNLIMITED, Limits
 from ._loop import refuse_while_importing
 from ._progress import Progress
-from ._results import TrialResult, best_of, counts_of
+from ._results import TrialResult, best_of, counts_of, front_of
 from ._session import Session
 from ._usage import resident
 from ._work import Objective, Tally, Terms, counted, work
@@ -50,6 +50,7 @@ class RunSummary:
     ``why``: "settled" (all N), "exhausted" (the sampler has no more points), "held" (others run the rest),
     "stopped" (the study is), "time" (``time_s`` is over), "queued" (a wish waits for a larger N).
     ``machines`` and ``processes``: how many took part in the study so far.
+    ``best``: None where there are several goals; ``front``: then the trials nobody dominates, by index.
     """
 
     trials: int
@@ -62,6 +63,7 @@ class RunSummary:
     best: TrialResult | None
     machines: int
     processes: int
+    front: tuple[TrialResult, ...] = ()
 
 
 def run(
@@ -113,7 +115,7 @@ def run(
             tally.why = "settled"
         summary = summary_of(study, trials, tally)
         if on_event is not None:
-            on_event(Counted(dict(summary.states), summary.best.score if summary.best else None, size))
+            on_event(counted(study, size))
         if shown is not None and summary.why == "time":
             shown.event(Said(logging.WARNING, "the time is over: no new trials", 0))
         if tally.error is not None:
@@ -134,7 +136,8 @@ def summary_of(study: Study, trials: int, tally: Tally | None = None) -> RunSumm
     size = study.claimer(trials).trials
     open_ = [folded for folded in view.unsettled() if folded.n < size]
     unfinished = bool(open_) or view.low() < size
-    best = best_of(view, study.goal, 1)
+    goal = study.goal
+    best = [] if isinstance(goal, tuple) else best_of(view, goal, 1)
     held = tuple(Holder(seen.n, seen.attempt, *_holder(seen.record)) for seen in view.running() if seen.n < size)
     rare = [seen.record for trial in view.specials() for seen in view.seens(trial.n).values()]
     whos = view.table.whos() | {record.who for record in rare if record is not None}
@@ -149,6 +152,7 @@ def summary_of(study: Study, trials: int, tally: Tally | None = None) -> RunSumm
         best=best[0] if best else None,
         machines=len({who.host for who in whos}),
         processes=len({(who.host, who.boot, who.pid, who.token) for who in whos}),
+        front=tuple(front_of(view, goal)) if isinstance(goal, tuple) else (),
     )
 
 

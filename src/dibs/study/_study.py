@@ -6,14 +6,14 @@ and never creates; a definition that differs is refused before anything is claim
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, final
 
-from dibs._canon import digest as digest_of
-from dibs._canon import plain, to_json
+from dibs._canon import plain
 from dibs.errors import NotFound, UsageError
-from dibs.search import History, PrunerSpec, Sampler
+from dibs.search import Goal, Goals, History, PrunerSpec, Sampler
 from dibs.space import Space
 from dibs.store import Store
 
@@ -22,19 +22,24 @@ from ._attempt import Attempt
 from ._claimer import Claimer
 from ._curves import curves_of
 from ._definition import Definition, ForeignPruner, ForeignSampler, check_terms, create_or_join
+from ._given import given_record
 from ._limits import UNLIMITED, Limits
 from ._loop import loop
 from ._pruning import Pruning
 from ._results import TrialResult
+from ._scoring import Attached, constraints_of, count_of, goal_said, score_of, scores_of
 from ._session import Session
-from ._trial import Trial, score_of
+from ._trial import Trial
 from ._view import View, view_of
 
 if TYPE_CHECKING:
     from ._events import OnEvent
+    from ._fork import Forked
     from ._run import RunSummary
 
 __all__ = ["Study"]
+
+log = logging.getLogger("dibs")
 
 
 @final
@@ -44,7 +49,8 @@ class Study:
     Every argument left out means "as created". Joining with another space, goal, sampler, pruner, seed, stale_s or
     max_step raises RefusedError; no such study raises NotFound; see also Store for what its URL may raise.
 
-    ``sampler``: a name ("auto", the default, "gp", "tpe", "sobol", "random", "grid") or an instance.
+    ``goal``: "min" or "max", or a list of 2 to 8 of these; then a trial ends with a score for each, in this order.
+    ``sampler``: a name ("auto", the default, "gp", "tpe", "nsga2", "cmaes", "sobol", "random", "grid") or an instance.
     ``seed``: an integer, drawn once if left out.
     ``pruner``: a name ("median", "percentile", "asha", "hyperband", "threshold", "patience", "diverged"), an instance, or
     a list of these; without one no trial is stopped early. ``max_step``: the last step a full trial reports.
@@ -58,7 +64,7 @@ class Study:
         name: str,
         space: Space | Mapping[str, Any] | None = None,
         *,
-        goal: Literal["min", "max"] | None = None,
+        goal: Goals | Sequence[Goal] | None = None,
         sampler: str | Sampler | None = None,
         pruner: PrunerSpec | None = None,
         seed: int | None = None,
@@ -74,9 +80,10 @@ class Study:
         check_terms(name, goal, seed, stale_s, max_step, sampler, pruner)  # before a store is made for it
         creating = space is not None and goal is not None
         self.store = store if isinstance(store, Store) else Store(store, create=None if creating else False)
-        self.name, self.me, self._ranks, self._goal = name, me, ranks, goal
+        self.name, self.me, self._ranks, self._goal = name, me, ranks, goal_said(goal)
+        self.forked: Forked | None = None  #: what was taken over, where ``fork`` made this object
         self.definition: Definition | None = create_or_join(
-            self.store, name, space=space, goal=goal, sampler=sampler, pruner=pruner, seed=seed, stale_s=stale_s,
+            self.store, name, space=space, goal=self._goal, sampler=sampler, pruner=pruner, seed=seed, stale_s=stale_s,
             max_step=max_step, me=me,
         )  # fmt: skip
 
@@ -89,8 +96,8 @@ class Study:
         return self._defined().space
 
     @property
-    def goal(self) -> str:
-        """ "min" or "max"; where there is no definition, what the records agree on."""
+    def goal(self) -> Goals:
+        """ "min" or "max", or a tuple of several; where there is no definition, what the records agree on."""
         if self.definition is not None:
             return self.definition.goal
         return self._goal or _results.goal_of(self._fresh())
@@ -185,18 +192,37 @@ class Study:
     # answers
 
     def best(self) -> TrialResult:
-        """The best done trial, ties by the lower index. Raises NoResult with the counts."""
+        """The best done trial that meets its constraints, ties by the lower index; one goal.
+
+        Raises NoResult with the counts, and with the trial that comes nearest if none meets its constraints; UsageError
+        with several goals, where no one trial is the best: see ``front``.
+        """
         top = self.top(1)
         if not top:
             raise _results.no_result(self.view)
         return top[0]
 
     def top(self, k: int) -> list[TrialResult]:
-        """The k best done trials, best first."""
+        """The k best done trials that meet their constraints, best first. Raises UsageError with several goals."""
         k = plain(k)
         if type(k) is not int or k < 0:
             raise UsageError(f"top({k!r}): k must be a non-negative integer")
-        return _results.best_of(self._fresh(), self.goal, k)
+        view, goal = self._fresh(), self.goal
+        if isinstance(goal, tuple):
+            raise UsageError(
+                f"study {self.name!r} has {len(goal)} goals, and no one trial is the best in all: study.front() has those "
+                "that no other one beats"
+            )
+        return _results.best_of(view, goal, k)
+
+    def front(self) -> list[TrialResult]:
+        """The done trials that meet their constraints and that no such trial dominates, by index; empty if there is none.
+
+        One trial dominates another if it is nowhere worse and somewhere better; equal ones are all in it. With one goal
+        these are the best, all of them.
+        """
+        view = self._fresh()
+        return _results.front_of(view, self.goal)
 
     def results(self, state: str | None = None) -> list[TrialResult]:
         """One result per trial by the fold, by index; ``state`` keeps those in one state."""
@@ -205,13 +231,15 @@ class Study:
     def frame(self) -> Any:
         """One row per trial as a pandas DataFrame (or a polars one where there is no pandas): a copy, and nobody's store.
 
-        Columns: n, attempt, state, score, ``point.<name>`` for each parameter (empty where it is not active), me, host,
-        started (ISO 8601, by that machine's clock), took_s, reason. Raises UsageError if neither library is installed.
+        Columns: n, attempt, state, score (with several goals ``score.0``, ``score.1``, ... in their order),
+        ``constraint.<name>`` for each constraint that was reported, ``point.<name>`` for each parameter (empty where it
+        is not active), me, host, started (ISO 8601, by that machine's clock), took_s, reason. Raises UsageError if
+        neither library is installed.
         """
         from ._frame import columns_of, frame_of
 
         names = self.definition.space.names if self.definition is not None else ()
-        return frame_of(columns_of(self.results(), names))
+        return frame_of(columns_of(self.results(), names, self._goals()))
 
     def status(self) -> RunSummary:
         """How far it is: trials by state, who holds what, machines and processes that took part, the best so far."""
@@ -221,7 +249,7 @@ class Study:
 
     def finished(self) -> History:
         """Done trials (and attached results) with their scores."""
-        return _results.finished_of(self._fresh())
+        return _results.finished_of(self._fresh(), goals=self._goals())
 
     def in_flight(self) -> History:
         """Running trials, yours too; quiet ones are left out."""
@@ -237,19 +265,60 @@ class Study:
         """Wish for a point: some worker tries it, once for the whole study. False if it was wished before."""
         return self.view.notes.wish(self.space.check(point), self.me)
 
-    def attach(self, point: Mapping[str, Any], score: float) -> bool:
-        """Add a result obtained elsewhere: history for the sampler, no index. False if it is there already."""
-        text = {name: to_json(value) for name, value in self.space.check(point).items()}
-        value = score_of(score)
-        key = self.store.keys(self.name).given_score(digest_of({"point": text, "score": value}))
-        body = {
-            **self.store.head("given", self.me),
-            "study": self.name,
-            "point": text,
-            "score": value,
-            "from": self.store.me(self.me),
-        }
+    def attach(
+        self,
+        point: Mapping[str, Any],
+        score: float | Sequence[float],
+        *,
+        constraints: Mapping[str, float] | None = None,
+    ) -> bool:
+        """Add a result obtained elsewhere: history for the sampler, no index. False if it is there already.
+
+        ``score``: with several goals one number for each; ``constraints`` as in ``Trial.done``. Raises UsageError.
+        """
+        goal, point = self.goal, self.space.check(point)
+        if isinstance(goal, tuple):
+            found = Attached(point, None, scores_of(score, goal), constraints_of(constraints))
+        else:
+            found = Attached(point, score_of(score), (), constraints_of(constraints))
+        key, fields = given_record(self.store.keys(self.name), found)
+        if key in self.view.given:  # seen there: nothing need be written to lose against it
+            return False
+        body = {**self.store.head("given", self.me), **fields, "from": self.store.me(self.me)}
         return self.store.settler.claim(key, body, durable=True) is not None
+
+    def fork(
+        self,
+        name: str,
+        space: Space | Mapping[str, Any] | None = None,
+        *,
+        fill: Mapping[str, Any] | None = None,
+        drop: Collection[str] = (),
+        seed: int | None = None,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> Study:
+        """A new study with another space (None: the same one), which knows every result of this one that lies in it.
+
+        Goal, sampler, pruner, max_step and stale_s are this study's. Done trials and attached results are attached to the
+        new one: history for its sampler, which cost no trial there. ``.forked`` of the study that is returned says how
+        many were taken over and how many were not, by reason; the log says the same. This study is not written to.
+
+        ``fill``: name -> value, what the old trials had that have no such parameter; without it none of them is in a
+        space with a new one. ``drop``: old parameters whose value made no difference, and that are left out of the old
+        points where the new space has no room for them. ``seed``: of the new study; left out, one that follows from
+        this study's seed and both names, so that other points come than here. ``on_progress``: called with (results
+        looked at, in all).
+
+        Said again it adds what is missing: after a kill, or when more trials are done here. Several machines may fork at
+        once. Raises RefusedError if a study of that name is there which this cannot be, SpaceError, UsageError, StoreError.
+        """
+        from ._fork import fork
+
+        made = fork(self, name, space, fill=fill, drop=drop, seed=seed, on_progress=on_progress)
+        log.log(
+            logging.WARNING if made.forked and made.forked.left else logging.INFO, "study %s: %s", name, made.forked
+        )
+        return made
 
     def stop(self) -> bool:
         """No new claims by anybody; running trials finish. False if it was stopped already."""
@@ -289,6 +358,11 @@ class Study:
         view = self.view
         view.refresh()
         return view
+
+    def _goals(self) -> int:
+        """How many goals there are, as far as anybody has said."""
+        goals = {self.definition.goal} if self.definition is not None else _results.goals_in(self.view)
+        return max(map(count_of, goals), default=1)
 
     def _defined(self) -> Definition:
         if self.definition is None:

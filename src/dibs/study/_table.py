@@ -2,19 +2,22 @@
 
 Most trials are settled by their attempt 0 and never change again. For those a few bytes in numpy columns
 indexed by n, and the point, are kept; anything else (rescued, open, retried) lives elsewhere as ``Seen``.
+Columns for several goals and for constraints are made when the first row has any.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dibs.record import STATES, Closed, TrialRecord, Who, decode_who
-from dibs.search import Goal, History
+from dibs.search import Goals, History
+
+from ._scoring import excess_of, scores_in
 
 __all__ = ["FAR", "Table", "is_plain"]
 
@@ -59,14 +62,16 @@ class Table:
         self._seed = np.zeros(256, np.int64)
         self._of = np.zeros(256, np.int64)
         self._took = np.full(256, np.nan)
+        self._scores: NDArray[np.float64] | None = None  # (rows, goals), where there are several
+        self._excess: NDArray[np.float64] | None = None  # where there are constraints
         self._points: list[dict[str, Any] | None] = [None] * 256
         self._who: list[Any] = [None] * 256
         self._started: list[str | None] = [None] * 256
-        self._rare: dict[int, dict[str, Any]] = {}  # n -> reason, wish, contract where there is one
+        self._rare: dict[int, dict[str, Any]] = {}  # n -> reason, wish, contract, constraints where there are any
         self._blobs: dict[int, bytes] = {}  # n -> the digest of its curve, where there is more than one value
         self._whos: dict[bytes | Who, Who] = {}
         self._last: Who | None = None
-        self.goals: set[Goal] = set()  # what the rows say; one, unless something is wrong
+        self.goals: set[Goals] = set()  # what the rows say: one at most, a record of another is no row
         self._top = 0  # no row at or above
         self._order = np.zeros(256, np.int64)  # the rows in the order they came
         self._count = self._dones = 0
@@ -86,8 +91,12 @@ class Table:
         """Whether n is near enough to what is there to be worth a row."""
         return 0 <= n < FAR + 4 * self._count
 
+    def holds(self, goals: Set[Goals | None]) -> bool:
+        """Whether records of these goals can all be rows here: as a rule, but for what was written by hand."""
+        return len({*self.goals, *goals} - {None}) <= 1
+
     def add_many(self, records: Sequence[Closed]) -> Sequence[Closed]:
-        """Rows of a roll, all plain, each index once; returns those that were not here yet."""
+        """Rows of a roll, all plain, each index once, of one goal; returns those that were not here yet."""
         if not records:
             return records
         ns = np.array([record.n for record in records], np.int64)
@@ -102,7 +111,12 @@ class Table:
         self._of[ns] = [record.of for record in records]
         self._took[ns] = np.array([record.took_s for record in records], np.float64)
         self._came(ns, len(records), int(np.count_nonzero(self._state[ns] == _DONE)))
-        self.goals |= {record.goal for record in records if record.goal}
+        goal = next((record.goal for record in records if record.goal), None)
+        if goal is not None:
+            self.goals.add(goal)
+        if isinstance(goal, tuple):
+            for record in records:
+                self._keep_scores(record)
         points, whos, started, known = self._points, self._who, self._started, self._whos
         for record in records:
             n = record.n
@@ -115,7 +129,7 @@ class Table:
             whos[n] = who
             if record.blob:
                 self._blobs[n] = _raw(record.blob)
-            if record.reason or record.wish or record.contract:
+            if record.reason or record.wish or record.contract or record.constraints:
                 self._keep_rare(record)
         return records
 
@@ -131,16 +145,20 @@ class Table:
         self._points[n], self._started[n], self._who[n] = record.point, record.started_at, self._one(record.who)
         if record.goal:
             self.goals.add(record.goal)
+            if isinstance(record.goal, tuple):
+                self._keep_scores(record)
         self._came(n, 1, int(record.state == "done"))
         if record.blob:
             self._blobs[n] = _raw(record.blob)
-        if record.reason or record.wish or record.contract:
+        if record.reason or record.wish or record.contract or record.constraints:
             self._keep_rare(record)
 
     def drop(self, n: int) -> None:
         """Forget a row."""
         if self._shared:
             self._state, self._score, self._step = self._state.copy(), self._score.copy(), self._step.copy()
+            self._scores = None if self._scores is None else self._scores.copy()
+            self._excess = None if self._excess is None else self._excess.copy()
             self._points = self._points.copy()
             self._shared = False
         order = self._order[: self._count]
@@ -150,6 +168,9 @@ class Table:
         self.epoch += 1
         self._state[n] = 0
         self._score[n] = np.nan
+        for column in (self._scores, self._excess):
+            if column is not None:
+                column[n] = np.nan
         self._who[n] = self._started[n] = self._points[n] = None
         self._rare.pop(n, None)
         self._blobs.pop(n, None)
@@ -169,12 +190,14 @@ class Table:
         """The row as a record (without nonce and files: those are read again where they are needed)."""
         rare = self._rare.get(n, {})
         score, took, step = float(self._score[n]), float(self._took[n]), int(self._step[n])
+        scores = None if self._scores is None else tuple(self._scores[n].tolist())
         return TrialRecord(
             v=1, kind="trial", study=study, n=n, attempt=0, state=STATES[self._state[n] - 1], nonce="",
-            point=self._points[n] or {}, goal=min(self.goals, default=None), of=int(self._of[n]), seed=int(self._seed[n]),
+            point=self._points[n] or {}, goal=next(iter(self.goals), None), of=int(self._of[n]), seed=int(self._seed[n]),
             score=None if score != score else score, step=None if step < 0 else step,
             took_s=None if took != took else took, started_at=self._started[n], who=self._who[n] or Who(),
             reason=rare.get("reason"), wish=rare.get("wish"), contract=rare.get("contract"), blob=self._blob(n),
+            scores=None if scores is None or scores[0] != scores[0] else scores, constraints=rare.get("constraints"),
         )  # fmt: skip
 
     def _blob(self, n: int) -> str | None:
@@ -196,13 +219,21 @@ class Table:
         state, points = self._state, self._points
         return [(n, points[n] or {}, bool(state[n] == _DONE)) for n in self._order[count : self._count].tolist()]
 
-    def history(self, *, done_only: bool, but: NDArray[np.bool_] | None = None, fewer: int = 0) -> History:
-        """The rows there are now as a history, by index; it costs nothing until somebody looks into it.
+    def came(self, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(indexes, last steps, -1 = none) of the same rows."""
+        ns = self._order[count : self._count]
+        return ns, self._step[ns]
+
+    def history(
+        self, *, done_only: bool, but: NDArray[np.bool_] | None = None, fewer: int = 0, goals: int = 1
+    ) -> History:
+        """The rows there are now as a history of so many goals, by index; it costs nothing until somebody looks into it.
 
         ``but``: without those marked in there, which are ``fewer``; of the rows there are now no mark changes any more.
         """
         top, count, order = self._top, self._count, self._order
         state, score, step, points = self._state, self._score, self._step, self._points
+        scores, excess = self._scores, self._excess
         self._shared = True
 
         def make() -> History:
@@ -211,15 +242,40 @@ class Table:
             if but is not None:
                 there[: len(but)] &= ~but[:top]
             ns = np.flatnonzero(there & (state[:top] == _DONE) if done_only else there)
-            return History.columns(ns, score[ns], state[ns] - 1, step[ns], _Points(points, ns))
+            return History.columns(
+                ns, score[ns], state[ns] - 1, step[ns], _Points(points, ns),
+                scores=_rows(scores, ns, goals) if goals > 1 else None, excess=None if excess is None else excess[ns],
+            )  # fmt: skip
 
         return History.later((self._dones if done_only else count) - fewer, make)
 
     def ranked(self, sign: float, k: int) -> list[int]:
-        """The k rows with the best done scores, best first, ties by index."""
+        """The k rows with the best done scores that break no constraint, best first, ties by index."""
         ns = np.flatnonzero(self._state[: self._top] == _DONE)
+        if self._excess is not None:
+            ns = ns[~(self._excess[ns] > 0)]
         order = np.lexsort((ns, sign * self._score[ns]))
         return [int(n) for n in ns[order[:k]]]
+
+    def done(self, goals: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The done rows that have so many scores and break no constraint, and the scores: shape (rows, goals)."""
+        top = self._top
+        scores = self._score[:, None] if goals == 1 else self._scores
+        if scores is None or scores.shape[1] != goals:
+            return np.zeros(0, np.int64), np.zeros((0, goals))
+        there = (self._state[:top] == _DONE) & np.isfinite(scores[:top]).all(axis=1)
+        if self._excess is not None:
+            there &= ~(self._excess[:top] > 0)
+        ns = np.flatnonzero(there)
+        return ns, scores[ns]
+
+    def nearest(self) -> int | None:
+        """The done row that breaks its constraints least, None if none breaks any; ties by index."""
+        if self._excess is None:
+            return None
+        over = np.where((self._state == _DONE) & (self._excess > 0), self._excess, np.inf)
+        n = int(np.argmin(over))
+        return n if over[n] < np.inf else None
 
     def whos(self) -> set[Who]:
         """Everybody who closed one of the rows."""
@@ -232,6 +288,20 @@ class Table:
 
     def _keep_rare(self, record: TrialRecord | Closed) -> None:
         self._rare[record.n] = {"reason": record.reason, "wish": record.wish, "contract": record.contract}
+        if record.constraints:
+            self._rare[record.n]["constraints"] = record.constraints
+            if self._excess is None:
+                self._excess = np.full(len(self._state), np.nan)
+            self._excess[record.n] = excess_of(record.constraints)
+
+    def _keep_scores(self, record: TrialRecord | Closed) -> None:
+        """Of a record with several goals."""
+        scores = scores_in(record)
+        self._score[record.n] = np.nan
+        if scores:
+            if self._scores is None:
+                self._scores = np.full((len(self._state), len(scores)), np.nan)
+            self._scores[record.n] = scores
 
     def _came(self, ns: Any, rows: int, dones: int) -> None:
         """A row, or an array of rows, has been filled in."""
@@ -256,11 +326,19 @@ class Table:
             ("_seed", 0),
             ("_of", 0),
             ("_took", np.nan),
+            ("_scores", np.nan),
+            ("_excess", np.nan),
         ):
-            column: NDArray[Any] = getattr(self, name)
-            setattr(self, name, np.concatenate([column, np.full(more, fill, column.dtype)]))
+            column: NDArray[Any] | None = getattr(self, name)
+            if column is not None:
+                setattr(self, name, np.concatenate([column, np.full((more, *column.shape[1:]), fill, column.dtype)]))
         for rows in (self._points, self._who, self._started):
             rows.extend([None] * more)
+
+
+def _rows(scores: NDArray[np.float64] | None, ns: NDArray[np.int64], goals: int) -> NDArray[np.float64]:
+    """The scores of some rows, nan where no row has as many."""
+    return scores[ns] if scores is not None and scores.shape[1] == goals else np.full((len(ns), goals), np.nan)
 
 
 def _raw(digest: str) -> bytes:

@@ -10,6 +10,7 @@ import logging
 import math
 import os
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, final
@@ -23,30 +24,15 @@ from dibs.space import Space
 from ._attempt import Attempt
 from ._events import Closed, Reported
 from ._pruning import Pruning
+from ._scoring import constraints_of, met, score_of, scores_of
 from ._session import Session
 from ._workplace import folder_of, keep_log
 
-__all__ = ["Trial", "score_of"]
+__all__ = ["Trial"]
 
 log = logging.getLogger("dibs")
 _LAST: Any = object()  # done() without a score: the last one reported
 _TELL_EVERY_S = 0.25
-
-
-def score_of(value: Any, *, finite: bool = True) -> float:
-    """A score as a float: a number, a numpy scalar or a 0-d tensor. Raises UsageError that says what it is instead."""
-    if type(value) is float and math.isfinite(value):
-        return value
-    value = plain(value)
-    if isinstance(value, bool | str | bytes) or not hasattr(value, "__float__") or getattr(value, "ndim", 0) != 0:
-        raise UsageError(f"a score must be a number, not {type(value).__name__} ({value!r:.60})")
-    try:
-        score = float(value)
-    except (TypeError, ValueError, OverflowError) as wrong:
-        raise UsageError(f"a score must be a number, not {value!r:.60} ({wrong})") from None
-    if finite and not math.isfinite(score):
-        raise UsageError(f"a score must be finite, not {score}")
-    return score
 
 
 @final
@@ -214,24 +200,37 @@ class Trial:
             return False
         return self._pruning.at_rung
 
-    def done(self, score: Any = _LAST) -> None:
+    def done(self, score: Any = _LAST, *, constraints: Mapping[str, Any] | None = None) -> None:
         """Close the attempt with a score, by default the last one reported; durable when this returns.
 
-        What is no finite number (None, NaN, a text, nothing reported) closes it as failed, with the reason.
+        With several goals ``score`` is a list of one number for each, in their order, and there is no default.
+        ``constraints``: by name, a number that is 0 or less where the constraint is met, such as how much is too much.
+        What is no finite number (None, NaN, a text, nothing reported), among the constraints too, or a wrong number of
+        scores, closes it as failed, with the reason.
         Raises AlreadyClosed, Superseded, StoreError (then it is still open: call again).
         """
-        curve = self._attempt.curve
-        step = max(curve, default=None)
+        step = max(self._attempt.curve, default=None)
         try:
-            if score is _LAST:
-                if step is None:
-                    raise UsageError("nothing was reported and no score was given")
-                score = curve[step]
-            value = score_of(score)
+            end = {**self._scored(score, step), "constraints": constraints_of(constraints)}
         except UsageError as wrong:
             self._close("failed", step=step, reason=str(wrong), again=self._again)
             return
-        self._close("done", score=value, step=step)
+        self._close("done", step=step, **end)
+
+    def _scored(self, score: Any, step: int | None) -> dict[str, Any]:
+        goal = self._attempt.goal
+        if isinstance(goal, tuple):
+            if score is _LAST:
+                raise UsageError(
+                    f"no scores were given: this study has {len(goal)} goals, and a trial ends with {len(goal)} scores, "
+                    f"trial.done([...]) or what the objective returns"
+                )
+            return {"scores": scores_of(score, goal)}
+        if score is _LAST:
+            if step is None:
+                raise UsageError("nothing was reported and no score was given")
+            score = self._attempt.curve[step]
+        return {"score": score_of(score)}
 
     def save(self, name: str, path: str | os.PathLike[str]) -> str:
         """Keep a file by digest under a name, for later attempts and for good; kept when this returns."""
@@ -279,7 +278,7 @@ class Trial:
             return
         if value is not None:
             self.done(value)
-        elif self._attempt.curve:
+        elif self._attempt.curve or isinstance(self._attempt.goal, tuple):
             self.done()
         else:
             self.fail("the objective returned None and had reported nothing")
@@ -305,7 +304,8 @@ class Trial:
                 self._session.tell(
                     Closed(
                         self.n, self.attempt, state, fields.get("score"), self._attempt.took_s, fields.get("reason"),
-                        fields.get("again", False), self._worker,
+                        fields.get("again", False), self._worker, tuple(fields.get("scores") or ()),
+                        met(fields.get("constraints")),
                     )
                 )  # fmt: skip
             if self._pruning is not None:

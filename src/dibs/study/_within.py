@@ -28,7 +28,7 @@ class Within:
         self._foreign: NDArray[np.bool_] = np.zeros(0, np.bool_)  # by index, as far as there is a foreign one
         self._dones = 0  # done rows among those
 
-    def settled(self, table: Table) -> History:
+    def settled(self, table: Table, goals: int = 1) -> History:
         """The table's done rows whose points have parameters of the space only; costs the rows that are new."""
         if table is not self._table or table.epoch != self._epoch:
             self._table = table
@@ -38,7 +38,7 @@ class Within:
                 self._mark(n)
                 self._dones += done
             self._seen += 1
-        return table.history(done_only=True, but=self._foreign, fewer=self._dones)
+        return table.history(done_only=True, but=self._foreign, fewer=self._dones, goals=goals)
 
     def all(self, history: History) -> History:
         """Those rows, every row looked at: an open trial may be claimed anew with another point."""
@@ -62,4 +62,8 @@ def _kept(history: History, keep: NDArray[np.bool_]) -> History:
         return history
     at = np.flatnonzero(keep)
     points = [history[i][0] for i in at.tolist()]
-    return History.columns(history.n[at], history.score[at], history.state[at], history.step[at], points)
+    scores, excess = history.scores[at], history.excess[at]
+    return History.columns(
+        history.n[at], history.score[at], history.state[at], history.step[at], points,
+        scores=scores if scores.shape[1] > 1 else None, excess=None if np.isnan(excess).all() else excess,
+    )  # fmt: skip

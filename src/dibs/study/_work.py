@@ -19,7 +19,7 @@ from ._claimer import Claiming
 from ._events import Claimed, Counted
 from ._limits import UNLIMITED, Limits
 from ._loop import claim_next, failed_before
-from ._results import best_of, counts_of
+from ._results import best_of, counts_of, front_size
 from ._session import Session
 from ._slots import Slots, StudyRack
 from ._trial import Trial
@@ -132,7 +132,10 @@ def _claiming(study: Study, terms: Terms, session: Session, at_end: ExitStack) -
 
 def counted(study: Study, total: int) -> Counted:
     """The study as it was last seen here."""
-    best = best_of(study.view, study.goal, 1)
+    goal = study.goal
+    if isinstance(goal, tuple):
+        return Counted(counts_of(study.view), None, total, front_size(study.view, goal))
+    best = best_of(study.view, goal, 1)
     return Counted(counts_of(study.view), best[0].score if best else None, total)
 
 

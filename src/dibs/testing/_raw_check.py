@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["Raw", "Scene", "check", "folded", "main", "read_lines"]
+__all__ = ["Raw", "Scene", "check", "ends", "folded", "main", "read_lines"]
 
 CLOSED = ("done", "pruned", "failed", "interrupted")
 Body = dict[str, Any]
@@ -108,6 +108,12 @@ def folded(attempts: dict[int, Body | None], released: set[int]) -> tuple[str, b
     if body is None:
         return "running", False, a, None
     return body["state"], rank(a) > 0, a, body.get("score")
+
+
+def ends(body: Body | None) -> tuple[list[float], Body | None]:
+    """(scores, one for each goal; constraints) of an attempt."""
+    scores = [] if body is None else body.get("scores") if type(body["goal"]) is list else [body.get("score")]
+    return [score for score in scores or [] if score is not None], (body or {}).get("constraints")
 
 
 class Scene:
@@ -204,8 +210,9 @@ def kept(scene: Scene) -> Iterator[str]:
         if body is None or body["state"] != line["state"]:
             yield f"{n}-{a} was told {line['state']} to {line['me']} and is {body and body['state']}"
         elif line["state"] == "done":
-            if repr(body["score"]) != repr(line["score"]):
-                yield f"{n}-{a} was done with {line['score']} and has {body['score']}"
+            for end, named in (("score", ""), ("scores", "scores "), ("constraints", "constraints ")):
+                if end in line and _text(body.get(end)) != _text(line[end]):
+                    yield f"{n}-{a} was done with {named}{line[end]} and has {body.get(end)}"
             state, settled, counts, _ = folded(scene.trials[n], scene.raw.released.get(n, set()))
             if state != "done" or not settled or counts < a:
                 yield f"trial {n} was told done ({n}-{a}) and counts as {state} by attempt {counts}"
@@ -267,6 +274,10 @@ def readers(scene: Scene) -> Iterator[str]:
         found = folded(scene.trials[n], scene.raw.released.get(n, set())) if n in scene.trials else None
         if said != found:
             yield f"dibs says of trial {n} {said}, the files {found}"
+        elif found is not None:
+            shown, there = (row["scores"], row["constraints"]), ends(scene.trials[n][found[2]])
+            if shown != there:
+                yield f"dibs says that trial {n} ended with {shown}, the files {there}"
     if len(scene.facts["trials"]) != len(scene.trials):
         yield f"dibs knows {len(scene.facts['trials'])} trials, the files {len(scene.trials)}"
 

@@ -22,7 +22,7 @@ from dibs._clock import SystemClock
 from dibs.study import _quiet
 
 __all__ = [
-    "FAILURE", "SPACE", "STUDY", "Hurried", "Journal", "Objective", "hurry", "journal_of", "plan_of", "score_of", "text_of",
+    "FAILURE", "SPACE", "STUDY", "Hurried", "Journal", "Objective", "bounds_of", "hurry", "journal_of", "plan_of", "score_of", "text_of",
 ]  # fmt: skip
 
 STUDY = "torture"
@@ -85,6 +85,11 @@ def score_of(n: int, attempt: int) -> float:
     return n + attempt / 1000
 
 
+def bounds_of(n: int, attempt: int) -> dict[str, float]:
+    """The constraints an attempt reports, half of them broken: tell which one it was, too."""
+    return {"even": n % 2 - 0.5, "attempt": float(-attempt)}
+
+
 @dataclass(frozen=True)
 class Plan:
     """What one attempt does."""
@@ -143,8 +148,9 @@ class Objective:
         if plan.nan:
             return float("nan")
         if plan.says_done:
-            trial.done(score_of(trial.n, trial.attempt))
-            journal.say("told", n=trial.n, a=trial.attempt, state=trial.state, score=score_of(trial.n, trial.attempt))
+            score, bounds = score_of(trial.n, trial.attempt), bounds_of(trial.n, trial.attempt)
+            trial.done(score, constraints=bounds)
+            journal.say("told", n=trial.n, a=trial.attempt, state=trial.state, score=score, constraints=bounds)
         return score_of(trial.n, trial.attempt)
 
     def _save(self, trial: Trial, journal: Journal) -> None:

@@ -34,6 +34,7 @@ from ._torture_objective import (
     Hurried,
     Journal,
     Objective,
+    bounds_of,
     hurry,
     journal_of,
     plan_of,
@@ -208,11 +209,13 @@ def functions(orders: Orders, journal: Journal) -> None:
                 curve.append(score_of(n, taken.attempt) if step == plan.steps - 1 else 1000.0 - step)
                 report(store, taken.point, curve, study=STUDY, trial=n)
             state, reason = ("failed", FAILURE) if plan.fails else ("done", None)
-            report(store, taken.point, curve, study=STUDY, trial=n, state=state, reason=reason)
+            bounds = bounds_of(n, taken.attempt) if state == "done" else None
+            report(store, taken.point, curve, study=STUDY, trial=n, state=state, reason=reason, constraints=bounds)
         except NotOwner as wrong:
             journal.say("lost", n=n, a=taken.attempt, why=str(wrong))
             continue
-        journal.say("told", n=n, a=taken.attempt, state=state, score=curve[-1] if state == "done" else None)
+        score = curve[-1] if state == "done" else None
+        journal.say("told", n=n, a=taken.attempt, state=state, score=score, constraints=bounds)
 
 
 def steer(orders: Orders, journal: Journal) -> None:

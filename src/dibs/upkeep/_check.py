@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from dibs.record import TrialRecord
 from dibs.store import Store
+from dibs.study._scoring import scores_in
 
 from ._findings import Finding, Report
 from ._inventory import Inventory, Step, take_inventory
@@ -70,8 +71,11 @@ def _study(study: str, attempts: Mapping[tuple[int, int], TrialRecord | None]) -
         first = attempts.get((n, 0))
         if attempt and first is not None and (first.point, first.seed) != (record.point, record.seed):
             yield Finding("contradictory", key, "its point or seed is not the first attempt's")
-        if record.state == "done" and record.score is None:
-            yield Finding("contradictory", key, "it is done and has no score")
+        if record.state == "done" and not scores_in(record):
+            wanted = (
+                f"not a score for each of its {len(record.goal)} goals" if type(record.goal) is tuple else "no score"
+            )
+            yield Finding("contradictory", key, f"it is done and has {wanted}")
         if record.wish and carried.setdefault(record.wish, n) != n:
             yield Finding("contradictory", key, f"its wish is also carried by trial {carried[record.wish]}")
 
@@ -88,11 +92,11 @@ def _rolls(found: Inventory) -> Iterator[Finding]:
             original = attempts.get((int(numbers[1]), int(numbers[2])))
             if original is None:
                 continue  # removed by hand, or does not read (told already): the copy is the record
-            if (copy.get("state"), copy.get("score"), copy.get("nonce")) != (
-                original.state,
-                original.score,
-                original.nonce,
-            ):
+            ends = ("state", "score", "scores", "constraints", "nonce")
+            scores = None if original.scores is None else list(original.scores)
+            if [copy.get(end) for end in ends] != [
+                original.state, original.score, scores, original.constraints, original.nonce,
+            ]:  # fmt: skip
                 yield Finding("contradictory", key, f"its copy of {name} is not what the original says")
 
 

@@ -4,7 +4,10 @@ No reader takes a lock or writes a byte, so ages count back from the newest stam
 lower bounds, and a store that is read-only is as readable as any.
 """
 
+from ._best_so_far import BestSoFar, Settled, best_so_far
+from ._contours import Cell, Contour, Spot2, contour
 from ._detail import trial_detail
+from ._importances import Importance, Importances
 from ._models import (
     AttemptDetail,
     Part,
@@ -17,14 +20,19 @@ from ._models import (
     TrialDetail,
 )
 from ._plain import Plain
+from ._rulers import Axis, Band
+from ._scored import Aim, Scored, aim_of, scored
+from ._slices import Slice, Slices, Spot, Summary, slices
 from ._source import Source
 from ._status import study_status
 from ._stores import store_status
-from ._table import STATES, best_rows, results_table
-from ._words import ago, duration, point_text, score_text
+from ._table import STATES, best_rows, front_rows, results_table
+from ._words import ago, constraints_text, duration, goal_text, point_text, score_text, scores_text
 
 __all__ = [
-    "STATES", "AttemptDetail", "Part", "Plain", "Problem", "Row", "Running", "Source", "StoreStatus", "StudyLine",
-    "StudyStatus", "TrialDetail", "ago", "best_rows", "duration", "point_text", "results_table", "score_text",
-    "store_status", "study_status", "trial_detail",
+    "STATES", "Aim", "AttemptDetail", "Axis", "Band", "BestSoFar", "Cell", "Contour", "Importance", "Importances", "Part",
+    "Plain", "Problem", "Row", "Running", "Scored", "Settled", "Slice", "Slices", "Source", "Spot", "Spot2",
+    "StoreStatus", "StudyLine", "StudyStatus", "Summary", "TrialDetail", "ago", "aim_of", "best_rows", "best_so_far",
+    "constraints_text", "contour", "duration", "front_rows", "goal_text", "point_text", "results_table",
+    "score_text", "scored", "scores_text", "slices", "store_status", "study_status", "trial_detail",
 ]  # fmt: skip

@@ -8,6 +8,7 @@ from dibs.errors import NotFound
 from dibs.record import Who
 from dibs.study._fold import Seen
 from dibs.study._replay import replay
+from dibs.study._scoring import score_in, scores_in
 
 from ._live import Curve, live_of, told_of
 from ._models import AttemptDetail, Problem, Replayed, TrialDetail
@@ -63,7 +64,7 @@ def _attempt(source: Source, seen: Seen, work: Path | None) -> AttemptDetail:
         attempt=seen.attempt,
         key=key,
         state=seen.state,
-        score=record.score if record else None,
+        score=score_in(record) if record else None,
         step=record.step if record else None,
         reason=record.reason if record else None,
         again=record.again if record else False,
@@ -82,6 +83,8 @@ def _attempt(source: Source, seen: Seen, work: Path | None) -> AttemptDetail:
         folder=str(folder) if folder is not None else None,
         log=str(log) if log is not None and log.exists() else None,
         problem=problem,
+        scores=scores_in(record) if record else (),
+        constraints=dict(record.constraints) if record and record.constraints else None,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from dibs.errors import DibsError, RecordError
 from dibs.record import TrialRecord, decode
 from dibs.store import Store
+from dibs.study._scoring import score_in
 
 from ._source import Source
 
@@ -49,7 +50,7 @@ def live_of(source: Source, record: TrialRecord) -> Live | None:
 def told_of(store: Store, record: TrialRecord) -> Told:
     """The curve, the traceback and the verdict of a closed attempt; a single value needs no blob."""
     if record.blob is None:
-        alone = record.score is not None
+        alone = score_in(record) is not None
         return Told(((record.step or 0, record.score or 0.0),) if alone else (), None)
     try:
         body = decode(store.get(record.blob), f"blob {record.blob}")

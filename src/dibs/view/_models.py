@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from dibs.search import Goals
 from dibs.space import Space
 
 from ._plain import POINT, POINTS, Plain
@@ -42,6 +43,8 @@ class Row(Plain):
 
     ``state`` "failed" with ``settled`` False is a failure with a retry left (or released by ``retry``).
     ``cause``: of a failure "objective", "limit" or "poison", of a running trial "quiet" if it is; else None.
+    ``scores``: one for each goal, empty while there is none; with several ``score`` is None. ``constraints``: by name,
+    met where the number is 0 or less; None if none was reported.
     """
 
     n: int
@@ -59,6 +62,8 @@ class Row(Plain):
     readable: bool = True
     cause: str | None = None
     point: dict[str, Any] = field(default_factory=dict, metadata=POINT)
+    scores: tuple[float, ...] = ()
+    constraints: dict[str, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +112,13 @@ class StudyStatus(Plain):
     good), running, interrupted, again (failed, to be tried once more), unclaimed. ``failed_by``: those failed for good by
     cause, objective, limit (over one) and poison. ``waiting``: how many of them anybody
     may take up now. ``queued``: wishes no trial carries yet. ``newest_at``: the newest stamp seen, by the store's
-    clock; ``still_s``: how long ago that is by this machine's clock, which decides nothing.
+    clock; ``still_s``: how long ago that is by this machine's clock, which decides nothing. ``best``: None where there
+    are several goals; ``front``: then the trials nobody dominates.
     """
 
     study: str
     store: str
-    goal: str | None
+    goal: Goals | None
     space: Space | None
     sampler: dict[str, Any] | None
     pruner: dict[str, Any] | None
@@ -134,6 +140,7 @@ class StudyStatus(Plain):
     newest_at: str | None
     still_s: float | None
     queued: tuple[dict[str, Any], ...] = field(default=(), metadata=POINTS)
+    front: tuple[Row, ...] = ()
 
     @property
     def settled(self) -> int:
@@ -148,10 +155,10 @@ class StudyStatus(Plain):
 
 @dataclass(frozen=True, slots=True)
 class StudyLine(Plain):
-    """A study in the list of a store."""
+    """A study in the list of a store. ``front``: where there are several goals, how many trials nobody dominates."""
 
     study: str
-    goal: str | None
+    goal: Goals | None
     of: int
     counts: dict[str, int]
     best: float | None
@@ -159,6 +166,7 @@ class StudyLine(Plain):
     problems: int
     newest_at: str | None
     still_s: float | None
+    front: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +209,8 @@ class AttemptDetail(Plain):
     folder: str | None
     log: str | None
     problem: Problem | None = None
+    scores: tuple[float, ...] = ()
+    constraints: dict[str, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +228,7 @@ class TrialDetail(Plain):
 
     study: str
     store: str
-    goal: str | None
+    goal: Goals | None
     row: Row
     seed: int | None
     wish: str | None

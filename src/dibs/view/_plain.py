@@ -10,7 +10,7 @@ from typing import Any
 from dibs._canon import to_json as value_to_json
 from dibs.space import Space
 
-__all__ = ["POINT", "POINTS", "Plain"]
+__all__ = ["POINT", "POINTS", "VALUE", "Plain"]
 
 
 def _point(point: Mapping[str, Any]) -> dict[str, Any]:
@@ -19,6 +19,7 @@ def _point(point: Mapping[str, Any]) -> dict[str, Any]:
 
 #: field metadata: the values of a point keep their type, a tuple is ``{"tuple": [...]}``
 POINT = {"json": _point}
+VALUE = {"json": value_to_json}
 POINTS = {"json": lambda points: [_point(point) for point in points]}
 
 

@@ -10,6 +10,7 @@ from typing import Self
 
 from dibs._clock import iso
 from dibs.errors import DibsError, NewerFormat, NotFound, RecordError, UsageError
+from dibs.search import Goals
 from dibs.store import Store
 from dibs.study import Study
 from dibs.study._definition import DEFAULT_STALE_S, Definition, read_definition
@@ -66,8 +67,8 @@ class Source:
         return cls.of(study.store, study.name)
 
     @property
-    def goal(self) -> str | None:
-        """ "min" or "max"; None if neither the definition nor the records agree on one."""
+    def goal(self) -> Goals | None:
+        """ "min" or "max", or a tuple of several; None if neither the definition nor the records agree on it."""
         if self.definition is not None:
             return self.definition.goal
         try:

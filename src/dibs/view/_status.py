@@ -8,15 +8,16 @@ from dibs.errors import NoResult, UsageError
 from dibs.record import TrialRecord, Who
 from dibs.study._fold import Folded, Seen
 from dibs.study._quiet import patience_s
+from dibs.study._results import front_trials
 from dibs.study._view import View
 
 from ._causes import CAUSES, cause_of
 from ._live import Live, live_of
 from ._models import Part, Row, Running, StudyStatus
 from ._source import Source
-from ._table import best_rows
+from ._table import best_rows, row_of
 
-__all__ = ["best_or_none", "count", "study_status"]
+__all__ = ["best_or_none", "count", "front_or_none", "study_status"]
 
 _COUNTED = ("done", "pruned", "failed", "running", "interrupted", "again", "unclaimed")
 
@@ -54,6 +55,7 @@ def study_status(source: Source) -> StudyStatus:
         newest_at=source.newest_at,
         still_s=source.still_s,
         queued=tuple(point for _, point in sorted(view.wishes().items())),
+        front=front_or_none(source) or (),
     )
 
 
@@ -75,11 +77,18 @@ def failed_by(view: View, specials: list[Folded]) -> dict[str, int]:
 
 
 def best_or_none(source: Source) -> Row | None:
-    """The best trial, None if nothing is done or no goal is known."""
+    """The best trial, None if nothing is done, or if no goal is known, or several are."""
     try:
         return next(iter(best_rows(source)), None)
     except (NoResult, UsageError):
         return None
+
+
+def front_or_none(source: Source) -> tuple[Row, ...] | None:
+    """Where there are several goals the trials nobody dominates; None elsewhere."""
+    if not isinstance(source.goal, tuple):
+        return None
+    return tuple(row_of(trial) for trial in front_trials(source.view, source.goal))
 
 
 def _running(source: Source, seen: Seen, live: Live | None, now: float) -> Running:

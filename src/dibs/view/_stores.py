@@ -6,7 +6,7 @@ from dibs.store import Store
 
 from ._models import StoreStatus, StudyLine
 from ._source import Source
-from ._status import best_or_none, count
+from ._status import best_or_none, count, front_or_none
 
 __all__ = ["store_status"]
 
@@ -23,7 +23,7 @@ def store_status(store: Store) -> StoreStatus:
 
 
 def _line(source: Source) -> StudyLine:
-    best = best_or_none(source)
+    best, front = best_or_none(source), front_or_none(source)
     return StudyLine(
         study=source.study,
         goal=source.goal,
@@ -34,4 +34,5 @@ def _line(source: Source) -> StudyLine:
         problems=len(source.problems()),
         newest_at=source.newest_at,
         still_s=source.still_s,
+        front=None if front is None else len(front),
     )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["ago", "duration", "point_text", "score_text"]
+__all__ = ["ago", "constraints_text", "duration", "goal_text", "point_text", "score_text", "scores_text"]
 
 _UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 
@@ -35,6 +35,22 @@ def ago(seconds: float | None) -> str:
 def score_text(score: float | None) -> str:
     """A score to six significant digits; ``-`` for None."""
     return "-" if score is None else f"{score:.6g}"
+
+
+def scores_text(scores: Sequence[float]) -> str:
+    """One score or several, ``0.12, 20``; ``-`` for none."""
+    return ", ".join(map(score_text, scores)) or "-"
+
+
+def goal_text(goal: str | Sequence[str] | None) -> str:
+    """``min``, or ``min, max``; ``?`` for None."""
+    return goal if isinstance(goal, str) else ", ".join(goal) if goal else "?"
+
+
+def constraints_text(constraints: Mapping[str, float] | None) -> str:
+    """``memory_gb=-0.5 time_s=3 (broken)``: constraints as they were reported, those that are not met marked."""
+    said = (f"{name}={score_text(value)}" + " (broken)" * (value > 0) for name, value in (constraints or {}).items())
+    return " ".join(said)
 
 
 def point_text(point: Mapping[str, Any]) -> str:

@@ -1,0 +1,93 @@
+"""``dibs contour X Y``: the scores over two parameters, as a grid."""
+
+from __future__ import annotations
+
+import click
+
+from dibs.view import Axis, Band, Contour, contour
+
+from ._marks import aim_text
+from ._opening import open_source
+from ._options import as_json, command, store_option, study_option, verbose, which_option
+from ._slice import MOST_CHOICES, band_text
+from ._text import json_text, out, safe, table
+
+__all__ = ["verb"]
+
+_WIDEST = 18
+
+
+@command("contour")
+@click.argument("x", metavar="X")
+@click.argument("y", metavar="Y")
+@click.option("--mean", is_flag=True, help="The mean score of each cell instead of the best.")
+@store_option
+@study_option
+@which_option
+@as_json
+@verbose
+def verb(x: str, y: str, mean: bool, store: str | None, study: str | None, which: int, as_json: bool) -> int:
+    """Show the scores over two parameters.
+
+    X goes across and Y down, each in equal parts of the scale on which it is searched. A cell has the best score of the
+    results in it, done trials and attached ones, and nothing where there is none. --json has every (x, y, score, trial),
+    and count, best, mean and median of every cell.
+
+    \b
+    Example:
+      dibs contour lr layers --store /mnt/shared/studies --study spam
+
+    Exit codes: 0; 2 usage, no such study, or no such parameter; 3 store unusable.
+    """
+    told = contour(open_source(store, study), x, y, goal=which)
+    if as_json:
+        out(json_text(told.to_json()))
+    else:
+        _say(told, mean)
+    return 0
+
+
+def _say(told: Contour, mean: bool) -> None:
+    attached = f", {told.attached} of them attached" if told.attached else ""
+    out(f"study {safe(told.study)}, {aim_text(told.goal, told.which, told.goals)}: {told.results} results{attached}")
+    if told.infeasible:
+        out(f"  {told.infeasible} break a constraint: never the best, but in mean and median")
+    for count, why in ((told.inactive, "without one of the two"), (told.outside, "outside the space")):
+        if count:
+            out(f"  {count} {why}")
+    out(f"  {'mean' if mean else 'best'} score; across: {_named(told.x)}; down: {_named(told.y)}")
+    values = {(cell.x, cell.y): cell.scores.mean if mean else cell.scores.best for cell in told.cells}
+    columns, rows = _shown(told.x, [cell.x for cell in told.cells]), _shown(told.y, [cell.y for cell in told.cells])
+    header = ["", *(_begin(told.x, told.x.bands[at]) for at in columns)]
+    cells = [
+        [band_text(told.y, told.y.bands[row], _WIDEST), *(_number(values.get((column, row))) for column in columns)]
+        for row in rows
+    ]
+    table(header, cells, right=range(1, len(header)), indent=2)
+    hidden = len(told.x.bands) - len(columns) + len(told.y.bands) - len(rows)
+    if hidden:
+        out(f"  ... and {hidden} more choices with no more results: --json has them all")
+
+
+def _named(axis: Axis) -> str:
+    notes = [*(["log"] if axis.log else []), *(["no definition: as seen"] if axis.assumed else [])]
+    return safe(axis.name) + (f" ({', '.join(notes)})" if notes else "")
+
+
+def _shown(axis: Axis, used: list[int]) -> list[int]:
+    """The bands to draw: all of a number's, of a choice those with the most cells."""
+    every = range(len(axis.bands))
+    if axis.kind != "choice" or len(every) <= MOST_CHOICES:
+        return list(every)
+    return sorted(sorted(every, key=lambda at: (-used.count(at), at))[:MOST_CHOICES])
+
+
+def _begin(axis: Axis, band: Band) -> str:
+    """A column's head: a choice, or where its part of the numbers begins."""
+    if axis.kind == "choice" or band.low == band.high:
+        return band_text(axis, band, _WIDEST)
+    return f"{band.low:.3g} .." if axis.kind == "float" else f"{band.low} .."
+
+
+def _number(score: float | None) -> str:
+    return "" if score is None else f"{score:.4g}"

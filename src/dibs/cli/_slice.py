@@ -1,0 +1,90 @@
+"""``dibs slice``: the scores along each parameter."""
+
+from __future__ import annotations
+
+import click
+
+from dibs.view import Axis, Band, Slice, Slices, score_text, slices
+
+from ._marks import aim_text, bar
+from ._opening import open_source
+from ._options import as_json, command, store_option, study_option, verbose, which_option
+from ._text import json_text, out, safe, table
+
+__all__ = ["MOST_CHOICES", "band_text", "verb"]
+
+MOST_CHOICES = 12  # shown of a choice; --json has them all
+_WIDEST = 32
+
+
+@command("slice")
+@click.argument("parameters", nargs=-1, metavar="[PARAMETER]...")
+@store_option
+@study_option
+@which_option
+@as_json
+@verbose
+def verb(parameters: tuple[str, ...], store: str | None, study: str | None, which: int, as_json: bool) -> int:
+    """Show the scores along each parameter.
+
+    For each part of a parameter's range, on the scale on which it is searched, how many results lie there, the best, the
+    median and the mean of their scores. Done trials and attached results count. Without PARAMETER all that are no
+    constants. --json has every (value, score, trial).
+
+    \b
+    Example:
+      dibs slice --store /mnt/shared/studies --study spam
+      dibs slice lr --study spam --json
+
+    Exit codes: 0; 2 usage, no such study, or no such parameter; 3 store unusable.
+    """
+    told = slices(open_source(store, study), parameters, goal=which)
+    if as_json:
+        out(json_text(told.to_json()))
+    else:
+        _say(told)
+    return 0
+
+
+def _say(told: Slices) -> None:
+    attached = f", {told.attached} of them attached" if told.attached else ""
+    out(f"study {safe(told.study)}, {aim_text(told.goal, told.which, told.goals)}: {told.results} results{attached}")
+    if told.infeasible:
+        out(f"  {told.infeasible} break a constraint: never the best, but in mean and median")
+    for one in told.slices:
+        out()
+        _say_slice(one)
+
+
+def _say_slice(one: Slice) -> None:
+    axis = one.axis
+    notes = [axis.kind, *(["log"] if axis.log else []), *(["no definition: as seen"] if axis.assumed else [])]
+    notes += [f"{one.inactive} results without it"] if one.inactive else []
+    notes += [f"{one.outside} outside it"] if one.outside else []
+    out(f"{safe(axis.name)} ({', '.join(notes)})")
+    rows = list(zip(axis.bands, one.bands, strict=True))
+    hidden = 0
+    if axis.kind == "choice" and len(rows) > MOST_CHOICES:
+        shown = sorted(range(len(rows)), key=lambda at: (-rows[at][1].count, at))[:MOST_CHOICES]
+        hidden = len(rows) - MOST_CHOICES
+        rows = [rows[at] for at in sorted(shown)]
+    most = max((scores.count for _, scores in rows), default=0)
+    cells = [
+        (
+            band_text(axis, band), scores.count, bar(scores.count / most if most else 0.0, 10), score_text(scores.best),
+            score_text(scores.median), score_text(scores.mean), "-" if scores.n is None else scores.n,
+        )
+        for band, scores in rows
+    ]  # fmt: skip
+    table(("value", "results", "", "best", "median", "mean", "trial"), cells, right=(1, 3, 4, 5, 6), indent=2)
+    if hidden:
+        out(f"  ... and {hidden} more choices with no more results: --json has them all")
+
+
+def band_text(axis: Axis, band: Band, most: int = _WIDEST) -> str:
+    """``0.001 .. 0.01``, one number, or a choice as Python writes it, cut to ``most`` characters."""
+    if axis.kind == "choice":
+        return safe(repr(band.choice), most)
+    if band.low == band.high:
+        return f"{band.low:.6g}" if axis.kind == "float" else str(band.low)
+    return f"{band.low:.4g} .. {band.high:.4g}" if axis.kind == "float" else f"{band.low} .. {band.high}"
