@@ -1,31 +1,21 @@
-"""What is searched. Spaces are plain data, because the peer's process knows no dibs; every minimum is known.
+"""What is searched: own functions here, BBOB's and real tables beside it. Which is in which set stands in README.md.
 
-Named before any run: HARD is what the aim is about, EASY comes along so that nobody tunes for one kind. All are shifted
-by the seed. ``noisy``: the score has normal noise of that deviation, regret is taken on the true value.
+All but the tables are shifted by the seed. Noisy ones tell a sampler another value than the regret is taken on.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-#: name -> ("float", low, high, log), ("int", low, high, log) or ("choice", values)
-Spec = dict[str, tuple[Any, ...]]
+from .bbob import bbob
+from .space import Function, Spec
+from .tables import FLOOR, table
 
-
-@dataclass(frozen=True)
-class Function:
-    """One function of a point (a dict), its space and its minimum."""
-
-    name: str
-    space: Spec
-    value: Callable[[dict[str, Any]], float]
-    least: float
-    noisy: float = 0.0
+__all__ = ["DEV", "EASY", "HARD", "make"]
 
 
 def _vector(point: dict[str, Any], shift: Any) -> Any:
@@ -90,7 +80,13 @@ def hartmann6(rng: Any) -> Function:
 
 
 def hart6noisy(rng: Any) -> Function:
-    return Function("hart6noisy", _box(6, 0, 1), _hartmann(rng.uniform(-0.003, 0.1, 6)), -3.32237, noisy=0.25)
+    return Function(
+        "hart6noisy",
+        _box(6, 0, 1),
+        _hartmann(rng.uniform(-0.003, 0.1, 6)),
+        -3.32237,
+        lambda true, normal: true + 0.25 * normal,
+    )
 
 
 def branin2(rng: Any) -> Function:
@@ -130,10 +126,73 @@ def mixed8(rng: Any) -> Function:
     return Function("mixed8", space, value, 0.0)
 
 
-HARD = {f.__name__: f for f in (ackley10, rastrigin5, rosenbrock5, hart6noisy)}
-EASY = {f.__name__: f for f in (branin2, hartmann6, mixed8)}
+def grid(rng: Any) -> Function:
+    """The table ``svc_cancer`` on a finite grid of 1,440 points."""
+    whole = table("svc_cancer")
+    space: Spec = {
+        "kernel": ("choice", ("rbf", "poly", "sigmoid")), "scale": ("choice", ("none", "standard", "minmax")),
+        "c": ("int", 0, 7, False), "g": ("int", 0, 9, False), "degree": ("int", 2, 3, False),
+    }  # fmt: skip
+
+    def value(point: dict[str, Any]) -> float:
+        c, gamma = 10.0 ** (point["c"] - 3), 10.0 ** (-6 + point["g"] * 7 / 9)
+        return whole.value({**point, "C": c, "gamma": gamma, "coef0": 0.0})
+
+    every = [
+        {"kernel": k, "scale": s, "c": c, "g": g, "degree": d}
+        for k in space["kernel"][1] for s in space["scale"][1] for c in range(8) for g in range(10) for d in (2, 3)
+    ]  # fmt: skip
+    return Function("grid", space, value, min(map(value, every)), floor=FLOOR)
+
+
+def branches10(rng: Any) -> Function:
+    """Three methods with three parameters of their own each: a bowl, a valley, a bowl with waves, none far ahead."""
+    at, worth = rng.uniform(0.2, 0.8, (3, 3)), rng.permutation(3) * 0.1
+    space: Spec = {"method": ("choice", ("bowl", "valley", "waves"))}
+    space |= {f"{m}{i}": ("float", 0.0, 1.0, False) for m in space["method"][1] for i in range(3)}
+    when = {f"{m}{i}": ("method", (m,)) for m in space["method"][1] for i in range(3)}
+
+    def value(point: dict[str, Any]) -> float:
+        k = space["method"][1].index(point["method"])
+        x = np.array([point[f"{point['method']}{i}"] for i in range(3)]) - at[k]
+        if k == 1:
+            x = np.array([x[0], 5.0 * (x[1] - 2.0 * x[0] * x[0]), 5.0 * (x[2] - x[1])])
+        waves = 0.05 * float((1.0 - np.cos(12.0 * math.pi * x)).sum()) if k == 2 else 0.0
+        return float(worth[k]) + float((x * x).sum()) + waves
+
+    return Function("branches10", space, value, 0.0, when=when)
+
+
+def sgd_when(rng: Any) -> Function:
+    """The table ``sgd_cancer`` with a condition: ``power`` is there with one schedule only."""
+    whole = table("sgd_cancer")
+    return Function(
+        "sgd_when", whole.space, lambda point: whole.value({"power": 0.5, **point}), whole.least,
+        when={"power": ("rate", ("invscaling",))}, floor=FLOOR,
+    )  # fmt: skip
+
+
+_OWN = {
+    f.__name__: f
+    for f in (
+        ackley10, rastrigin5, rosenbrock5, hart6noisy, branin2, hartmann6, mixed8, grid, branches10, sgd_when,
+    )
+}  # fmt: skip
+
+HARD = (
+    "ackley10", "rastrigin5", "rosenbrock5", "hart6noisy", "bbob08-10", "bbob10-5", "bbob13-10", "bbob15-5", "bbob16-3",
+    "bbob17-10", "bbob03-10", "bbob21-5", "bbob24-5", "bbob113-5", "svc_cancer", "svc_digits", "mlp_digits",
+    "gbm_diabetes",
+)  # fmt: skip
+EASY = ("branin2", "hartmann6", "mixed8", "grid")
+DEV = (
+    "bbob04-5", "bbob06-10", "bbob09-10", "bbob18-10", "bbob19-3", "bbob22-5", "bbob119-5", "sgd_cancer",
+    "svr_diabetes", "sgd_when", "branches10",
+)  # fmt: skip
 
 
 def make(name: str, seed: int) -> Function:
     """The function as that seed shifts it."""
-    return (HARD | EASY)[name](np.random.default_rng([seed, 77]))
+    if name.startswith("bbob"):
+        return bbob(name, seed)
+    return _OWN[name](np.random.default_rng([seed, 77])) if name in _OWN else table(name)

@@ -14,9 +14,10 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState, create_trial
-from tests.parts import body_at, plant
+from tests.parts import body_at, plant, store_over
 
 from dibs import Choice, Constant, Float, Int, NotFound, RefusedError, Space, SpaceError, Store, Study, UsageError
+from dibs.backend import CountingBackend, MemoryBackend
 from dibs.cli import main
 from dibs.integrations import _optuna_pruner
 from dibs.integrations._optuna_space import derived_space
@@ -97,6 +98,18 @@ def test_what_is_not_there_is_not_made(tmp_path: Path) -> None:
         with pytest.raises(NotFound):
             import_study(said, "s", tmp_path / "store")
     assert [path.name for path in tmp_path.iterdir()] == []
+
+
+def test_an_import_again_writes_nothing() -> None:
+    source = optuna.storages.InMemoryStorage()
+    study = optuna.create_study(storage=source, study_name="s")
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 2), n_trials=10)
+    inner = MemoryBackend()
+    assert import_study(source, "s", store_over(inner)).attached == 10
+    backend = CountingBackend(inner)
+    told = import_study(source, "s", store_over(backend))
+    assert (told.attached, told.there) == (0, 10)
+    assert (backend.counts["stage"], backend.counts["create"]) == (0, 0)
 
 
 def test_what_is_no_storage_is_refused_in_a_sentence(tmp_path: Path) -> None:

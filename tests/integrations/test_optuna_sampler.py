@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -245,3 +246,13 @@ def test_old_trials_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not calls
     sampler.ask(LINE, 11, told)
     assert len(calls) == 10, "another space"
+
+
+def test_a_library_that_the_sampler_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "torch"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    asked = OptunaSampler(optuna.samplers.GPSampler(n_startup_trials=1), seed=1, goal="min")
+    rows: list[Any] = [(n, {"x": n / 5}, float(n), "done", None) for n in range(5)]
+    with pytest.raises(UsageError, match=r"GPSampler needs a library .*torch"):
+        asked.ask(Space(x=Float(0, 1)), 5, History.of(rows))

@@ -177,6 +177,17 @@ def test_what_differs_somewhere_in_the_middle_is_another_search() -> None:
     assert identity(functools.partial(f1_score, average="macro")) != identity(functools.partial(f1_score))
 
 
+def test_an_array_is_what_it_holds_wherever_and_in_whatever_order(tmp_path: Path) -> None:
+    array = np.arange(12.0).reshape(3, 4)
+    np.save(tmp_path / "a.npy", array)
+    wide = np.zeros((3, 8))
+    wide[:, ::2] = array
+    for twin in (array.copy(), np.asfortranarray(array), np.load(tmp_path / "a.npy", mmap_mode="r"), wide[:, ::2]):
+        assert identity(twin) == identity(array)
+    others = (array.T, array.reshape(4, 3), array.astype(np.float32), array.ravel(), np.ma.masked_equal(array, 3.0))
+    assert len({identity(array), *map(identity, others)}) == 6
+
+
 def test_what_cannot_be_told_apart_is_refused() -> None:
     endless: list[Any] = []
     endless.append(endless)

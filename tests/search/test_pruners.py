@@ -340,6 +340,11 @@ def test_a_description_makes_it_again(pruner: Pruner) -> None:
     assert made(pruner.describe(), max_step=81) == fitted, "what was left out is filled in the same way"
 
 
+def test_rungs_of_a_step_that_no_float_holds() -> None:
+    fitted = made("asha", max_step=2**62 + 1)
+    assert made(fitted.describe(), max_step=2**62 + 1) == fitted
+
+
 @pytest.mark.parametrize(
     ("spec", "word"),
     [
@@ -347,6 +352,9 @@ def test_a_description_makes_it_again(pruner: Pruner) -> None:
         ({"name": "median", "version": 2}, "version 2"),
         ({"name": "median", "version": True}, "True is no version of pruner"),
         ({"name": "median", "args": {"x": 1}}, "does not take"),
+        ({"name": "threshold", "args": {"upper": 10**400}}, "must be a finite number"),
+        ({"name": "threshold", "args": {"upper": 10**9000}}, "must be a finite number"),
+        ({"name": "median", "args": {"startup": 10**9000}}, "must be an int"),
         ({"name": "median", "args": [1]}, "cannot be the arguments"),
         ({"name": "median", "extra": 1}, "'extra'"),
         (Median, r"Median\(\)"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import dibs
 from dibs import Choice, Float, Int, NotFound, RefusedError, Space, SpaceError, Study, UsageError
 from dibs.backend import FolderBackend
 from dibs.errors import RecordError
-from dibs.search import Grid, Random, Sampler, Sobol
+from dibs.search import Grid, Median, Random, Sampler, Sobol
 from dibs.store import Store, escape
 from dibs.study import report, take
 
@@ -333,3 +334,49 @@ def test_the_grid_says_how_many_trials_there_are(store: Store) -> None:
         with trial:
             trial.done(1.0)
     assert len(study.results()) == 4
+
+
+class Owned(Random):
+    """One of somebody's own, who says odd things of it."""
+
+    name = "tests-owned"
+
+    def __init__(self, said: Any) -> None:
+        super().__init__()
+        self.said = said
+
+    def args(self) -> dict[str, Any]:
+        return {"said": self.said}
+
+
+class OwnPruner(Median):
+    name = "tests-own-pruner"
+
+    def __init__(self, said: Any) -> None:
+        super().__init__()
+        self.said = said
+
+    def args(self) -> dict[str, Any]:
+        return {"said": self.said}
+
+
+@pytest.mark.parametrize(
+    "said", [(1, (2, "x")), {1: 2}, np.float32(0.5), np.arange(3), {"a": np.int64(3)}, 2**70, 1e-7]
+)
+def test_who_joins_with_an_equal_one_is_let_in_whatever_json_makes_of_it(store: Store, said: Any) -> None:
+    for _ in range(2):
+        Study(store, "s", SPACE, goal="min", seed=1, sampler=Owned(said), pruner=OwnPruner(said))
+    with pytest.raises(RefusedError, match="sampler"):
+        Study(store, "s", sampler=Owned("another"))
+    with pytest.raises(RefusedError, match="pruner"):
+        Study(store, "s", sampler=Owned(said), pruner=OwnPruner("another"))
+
+
+@pytest.mark.parametrize("said", [object(), {1, 2}, math.nan, -math.inf, "\ud800", b"x", {(1, 2): 3}])
+def test_what_is_no_json_is_told_before_there_is_a_study(store: Store, said: Any) -> None:
+    with pytest.raises(UsageError, match=r"args\(\) of Owned"):
+        Study(store, "s", SPACE, goal="min", sampler=Owned(said))
+    with pytest.raises(UsageError, match=r"args\(\) of OwnPruner"):
+        Study(store, "s", SPACE, goal="min", pruner=OwnPruner(said))
+    with pytest.raises(NotFound):
+        Study(store, "s")

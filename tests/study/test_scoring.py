@@ -34,6 +34,9 @@ class Tensor:
     def __init__(self, value: Any) -> None:
         self.value, self.ndim = value, int(isinstance(value, list))
 
+    def __repr__(self) -> str:
+        return f"Tensor({self.value})"
+
     def __len__(self) -> int:
         return len(self.value)
 

@@ -60,6 +60,7 @@ def import_study(
     trials = theirs.get_trials(deepcopy=False)
     complete = [trial for trial in trials if trial.state is TrialState.COMPLETE]
     told = Imported(_joined(store, name or study_name, theirs, complete))
+    told.study.view.refresh()  # what is attached already costs no write
     for trial in trials:
         if trial.state is not TrialState.COMPLETE:
             told.left[trial.state.name.lower()] += 1

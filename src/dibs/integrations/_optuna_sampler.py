@@ -82,9 +82,12 @@ class OptunaSampler(Sampler):
         window = Window(self._trials(space, distributions, History.coerce(history)), self.goal)
         trial = window.study(sampler=sampler).ask()
         values: dict[str, Any] = {}
-        for name in distributions:
-            if name in space.active(values):
-                values[name] = value_of(space[name], _suggested(trial, name, distributions[name]))
+        try:
+            for name in distributions:
+                if name in space.active(values):
+                    values[name] = value_of(space[name], _suggested(trial, name, distributions[name]))
+        except ImportError as lacks:  # GPSampler wants torch, and imports it when it is asked for a second point
+            raise UsageError(f"{type(sampler).__name__} needs a library that is not installed here: {lacks}") from lacks
         return space.check(values)
 
     def _trials(

@@ -72,6 +72,10 @@ def _table(thing: Any, depth: int) -> Any:
 def _object(thing: Any, depth: int) -> Any:
     """What pickles in a way of its own (arrays, generators of random numbers) by its bytes, else by its attributes."""
     kind = type(thing)
+    if kind in (np.ndarray, np.memmap):  # whatever its order in memory, and wherever that is
+        return ["array", list(thing.shape), joblib.hash(np.ascontiguousarray(np.asarray(thing)))]
+    if isinstance(thing, np.ma.MaskedArray):
+        return ["masked", *(_object(np.asarray(part), depth) for part in (thing.data, np.ma.getmaskarray(thing)))]
     if not any("__reduce__" in vars(base) or "__reduce_ex__" in vars(base) for base in kind.__mro__[:-1]):
         state = thing.__getstate__()  # not vars(): what an object would not pickle, such as a time, is not it
         if isinstance(state, dict):

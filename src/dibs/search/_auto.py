@@ -21,16 +21,16 @@ _MOST_VALUES = 40  # of all unordered choices together
 
 @register
 class Auto(Model):
-    """``gp`` unless the space has conditions, more than 20 dimensions, or unordered choices of over 40 values in all;
-    ``tpe`` there. Which of the two depends on the space alone.
+    """``gp`` unless the space has more than 20 dimensions, or unordered choices of over 40 values in all; ``tpe`` there.
+    Which of the two depends on the space alone.
 
     Sobol points until 10 trials are scored. ``goal`` and ``seed`` are the study's if left out.
     """
 
     name: ClassVar[str] = "auto"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     def _propose(self, cube: Cube, past: Past, stream: Stream, fresh: Fresh) -> Array | None:
         wide = cube.dims > _MOST_DIMS or int(cube.choices.sum()) > _MOST_VALUES
-        propose = propose_by_density if wide or cube.conditional else propose_by_improvement
+        propose = propose_by_density if wide else propose_by_improvement
         return propose(cube, past, stream, fresh)

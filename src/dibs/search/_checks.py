@@ -12,16 +12,27 @@ __all__ = ["a_count", "a_number"]
 
 
 def a_count(name: str, value: Any, least: int = 0) -> int:
-    """An int of at least ``least``, below 2**53. Raises UsageError."""
+    """An int of at least ``least``, below 2**63. Raises UsageError."""
     value = plain(value)
-    if type(value) is not int or not least <= value < 2**53:
-        raise UsageError(f"{name}={value!r:.80} must be an int of at least {least}")
+    if type(value) is not int or not least <= value < 2**63:
+        raise UsageError(f"{name}={_shown(value)} must be an int of at least {least}")
     return value
 
 
 def a_number(name: str, value: Any) -> float:
     """A finite number. Raises UsageError."""
     value = plain(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise UsageError(f"{name}={value!r:.80} must be a finite number")
-    return float(value)
+    try:
+        number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise UsageError(f"{name}={_shown(value)} must be a finite number")
+    return number
+
+
+def _shown(value: Any) -> str:
+    try:
+        return f"{value!r:.80}"
+    except ValueError:  # an int of more digits than Python writes
+        return "a number of thousands of digits"

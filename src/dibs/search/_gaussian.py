@@ -19,7 +19,8 @@ from ._stream import Array
 
 __all__ = ["Features", "Posterior", "fitted", "scaled"]
 
-_STEPS = 12
+_STEPS = 20
+_START_NOISE = -5.0  # not the mode: where there is noise, few steps do not climb out of having none
 _JITTER = 1e-10
 _ROOT_5 = math.sqrt(5.0)
 
@@ -79,6 +80,7 @@ def _fitted(features: bytes, shape: tuple[int, int], axis: bytes, z: bytes) -> t
         apart[j] += np.square(x[:, f, None] - x[None, :, f]).ravel()
     mode = np.append(np.full(dims, -2.0 * (math.log(0.5) + 0.5 * math.log(max(dims, 1) / 4.0))), [0.0, -8.0])
     spread = np.append(np.full(dims, 2.0), [1.0, 2.5])
+    start = np.append(mode[:-1], _START_NOISE)
     eye = np.eye(shape[0])
 
     def loss(p: Array) -> tuple[float, Array]:
@@ -100,7 +102,7 @@ def _fitted(features: bytes, shape: tuple[int, int], axis: bytes, z: bytes) -> t
         by_noise = noise * float(np.trace(pull))
         return value, np.append(by_theta, [by_signal, by_noise]) + off / spread
 
-    return tuple(np.round(np.clip(minimise(loss, mode, _STEPS), -20.0, 20.0), 3).tolist())
+    return tuple(np.round(np.clip(minimise(loss, start, _STEPS), -20.0, 20.0), 3).tolist())
 
 
 class Posterior:

@@ -45,7 +45,7 @@ class GP(Model):
     """
 
     name: ClassVar[str] = "gp"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     def _propose(self, cube: Cube, past: Past, stream: Stream, fresh: Fresh) -> Array | None:
         return propose_by_improvement(cube, past, stream, fresh)

@@ -6,6 +6,7 @@ A joiner that says something else is refused, with the field, both values and th
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -62,7 +63,7 @@ class Definition:
         return {
             "study": self.study, "space": self.space.to_json(), "seed": self.seed,
             "goal": list(self.goal) if isinstance(self.goal, tuple) else self.goal,
-            "sampler": self.sampler.describe(), "pruner": self.pruner.describe() if self.pruner is not None else None,
+            "sampler": _said(self.sampler), "pruner": _said(self.pruner) if self.pruner is not None else None,
             "stale_s": self.stale_s, "max_step": self.max_step,
         }  # fmt: skip
 
@@ -101,6 +102,23 @@ class ForeignPruner(Pruner):
 
     def decide(self, own: Curve, others: Sequence[Curve]) -> Verdict | None:
         raise UsageError(self.why)
+
+
+def _said(thing: Sampler | Pruner) -> dict[str, Any]:
+    """What a sampler or pruner says of itself, as it comes back from study.json. Raises UsageError."""
+    try:
+        text = json.dumps(thing.describe(), allow_nan=False, ensure_ascii=False, default=_listed).encode()
+    except (TypeError, ValueError, RecursionError) as wrong:
+        raise UsageError(f"what args() of {type(thing).__name__} returns must be JSON: {wrong}") from None
+    said: dict[str, Any] = json.loads(text)
+    return said
+
+
+def _listed(value: Any) -> Any:
+    """Arrays as lists, numpy's numbers as Python's."""
+    if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{value!r:.80} is not")
 
 
 def read_definition(store: Store, study: str) -> Definition | None:
@@ -268,8 +286,8 @@ def _compare(
         if sampler != found.sampler.name:
             _refuse(found.study, "sampler", found.sampler.name, sampler)
     elif sampler is not None:
-        ours = make_sampler(sampler, seed=found.seed, goal=found.goal).describe()
-        if ours != found.sampler.describe():
+        ours = _said(make_sampler(sampler, seed=found.seed, goal=found.goal))
+        if ours != _said(found.sampler):
             _refuse(found.study, "sampler", found.sampler.describe(), ours)
 
 
@@ -278,7 +296,7 @@ def _same_pruner(found: Definition, pruner: PrunerSpec) -> Pruner:
     if found.pruner is None:
         _refuse(found.study, "pruner", None, make_pruner(pruner).label)
     ours = make_pruner(pruner, goal=_one(found.goal), max_step=found.max_step, seed=found.seed)
-    if ours.describe() == found.pruner.describe():
+    if _said(ours) == _said(found.pruner):
         return ours
     by_name = isinstance(pruner, str) or (
         isinstance(pruner, Sequence) and all(isinstance(each, str) for each in pruner)
