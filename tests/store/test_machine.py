@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from tests.parts import FakeClock
 
+from dibs.cell._usage import _all_children
 from dibs.record import Who
 from dibs.store import Here
-from dibs.study._usage import _all_children
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="without /proc nobody is certainly dead")
 

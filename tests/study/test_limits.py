@@ -15,11 +15,11 @@ from tests.parts import FakeClock
 from tests.study.processes import alive, eventually, open_study, program, record, run, state
 
 from dibs import Study, Trial
+from dibs.cell._limits import is_limit, size_text, span_text
+from dibs.cell._usage import family, resident
 from dibs.errors import UsageError
 from dibs.study import Limits
-from dibs.study._limits import is_limit, size_text, span_text
 from dibs.study._share import cores_of
-from dibs.study._usage import family, resident
 from dibs.study._watchdog import OVER_LIMIT, Watchdog
 
 MIB = 1 << 20

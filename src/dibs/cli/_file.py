@@ -50,7 +50,7 @@ class SearchFile:
     """What a file says: its objective and its space, and what else it may say (checked when it is asked for)."""
 
     path: str
-    objective: FileObjective
+    objective: Callable[[Any], Any]
     space: Space
     names: dict[str, Any]
 

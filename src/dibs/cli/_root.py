@@ -22,6 +22,7 @@ __all__ = ["VERBS", "Root", "main"]
 #: verb -> what it does, in the order of the overview
 VERBS = {
     "run": "Search a Python objective.",
+    "exec": "Search any program, in any language.",
     "status": "Show what is happening in a study, or in a store.",
     "best": "Show the best point found.",
     "trials": "List the trials, one line each.",

@@ -35,7 +35,7 @@ from ._options import (
 )
 from ._text import escaped, json_text, out
 
-__all__ = ["verb"]
+__all__ = ["conclude", "verb"]
 
 
 @command("run")
@@ -120,12 +120,16 @@ def verb(file: str, store: str | None, study: str | None, as_json: bool, **optio
     set_level(logging.WARNING if options["quiet"] else logging.INFO, only_louder=True)
     opened = _open(where, name, found, options)
     words = ["dibs", *click.get_current_context().find_root().meta["dibs.words"]]
-    summary = _search(opened, found, trials, options, words)
+    return conclude(opened, _search(opened, found, trials, options, words), words, as_json=as_json)
+
+
+def conclude(study: Study, summary: Any, words: list[str], *, as_json: bool) -> int:
+    """Say how a run ended; returns its exit code."""
     code = 6 if summary.unfinished else int(summary.failed > 0 and summary.states.get("failed", 0) > 0)
     if as_json:
-        out(json_text(said_json(opened, summary, code)))
+        out(json_text(said_json(study, summary, code)))
     else:
-        say_end(opened, summary, words)
+        say_end(study, summary, words)
     return code
 
 

@@ -125,6 +125,10 @@ def _say_study(status: StudyStatus) -> None:
         out(f"  waiting   {status.waiting}: any worker may take them up")
     if status.stopped:
         out("  stopped   no new trials anywhere; `dibs resume` lets workers go on")
+    for at, script in enumerate(status.programs):
+        out(
+            f"  {'' if at else 'program':8}  {safe(script.file)} {script.digest[:12]}, run as {safe(script.command, 60)}"
+        )
     for point in status.queued:
         out(f"  queued    {safe(point_text(point))}")
     if status.queued and not status.counts["unclaimed"]:

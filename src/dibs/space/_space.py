@@ -17,7 +17,7 @@ from dibs.errors import SpaceError
 from ._conditions import in_order
 from ._numeric import Float, Int
 from ._param import Choice, Constant, Param
-from ._text import params_from_json, params_from_toml, point_from_text
+from ._text import params_from_json, params_from_plain, params_from_toml, point_from_text
 from ._tree import Tree, all_levels
 from ._values import Value, a_float, as_value, shown, typed
 
@@ -90,6 +90,11 @@ class Space:
     def from_toml(cls, text: str) -> Self:
         """A space written in TOML: ``lr = {float = [1e-5, 0.1], log = true}``, ``opt = ["adam", "sgd"]``, ``epochs = 30``."""
         return cls.from_pairs(params_from_toml(text))
+
+    @classmethod
+    def from_plain(cls, tables: Any) -> Self:
+        """The same of what a parser has made of such a file, of YAML too: tables, lists and plain values."""
+        return cls.from_pairs(params_from_plain(tables))
 
     def to_json(self) -> dict[str, Any]:
         """The space as it stands in study.json."""

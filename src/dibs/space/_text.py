@@ -21,7 +21,7 @@ from ._values import Value, shown, typed, value_from_json
 if TYPE_CHECKING:
     from ._space import Space
 
-__all__ = ["params_from_json", "params_from_toml", "point_from_text"]
+__all__ = ["params_from_json", "params_from_plain", "params_from_toml", "point_from_text"]
 
 _FIELDS = {
     "float": {"log", "prior", "step", "when"},
@@ -84,6 +84,13 @@ def params_from_toml(text: str) -> Iterator[tuple[str, Param]]:
         tables = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise SpaceError(f"the space is not valid TOML: {error}") from None
+    return params_from_plain(tables)
+
+
+def params_from_plain(tables: Any) -> Iterator[tuple[str, Param]]:
+    """The same of what a parser has made of a TOML or YAML file."""
+    if not isinstance(tables, Mapping):
+        raise SpaceError(f"a space is a table of parameters, not {shown(tables)}")
     return params_from_json({name: _toml_param(value) for name, value in tables.items()})
 
 

@@ -1,7 +1,8 @@
 """Studies: the functions (take, report, ...), and Study and Trial, which are the same thing in comfort."""
 
+from dibs.cell import Limits
+
 from ._functions import Taken, abandoned, finished, in_flight, report, rescue, take
-from ._limits import Limits
 from ._results import TrialResult
 from ._study import Study
 from ._trial import Trial

@@ -106,6 +106,7 @@ class Attempt:
         self.state: str = body["state"]
         self.files: dict[str, str] = dict(body["files"])
         self.curve: dict[int, float] = {}
+        self.ended: Mapping[str, Any] | None = None  # what was seen of a program that ended badly, kept in the blob
         self.lock = held.lock
         self._started = self._last_live = store.machine.clock.monotonic()
         self._has_live = False
@@ -276,6 +277,8 @@ class Attempt:
         body: dict[str, Any] = {"v": FORMAT, "kind": "trial-blob", "curve": _curve(self.curve), "traceback": traceback}
         if verdict:
             body["verdict"] = dict(verdict)
+        if self.ended:
+            body["ended"] = dict(self.ended)
         digest: str = self._insist(lambda: self.store.put(encode(body)))
         return digest
 

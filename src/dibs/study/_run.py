@@ -12,16 +12,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dibs.cell import UNLIMITED, Limits, resident
 from dibs.errors import UsageError
 from dibs.record import TrialRecord
 
 from ._events import OnEvent, Said
-from ._limits import UNLIMITED, Limits
 from ._loop import refuse_while_importing
 from ._progress import Progress
 from ._results import TrialResult, best_of, counts_of, front_of
 from ._session import Session
-from ._usage import resident
 from ._work import Objective, Tally, Terms, counted, work
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, final
 
 from dibs._canon import plain
+from dibs.cell import UNLIMITED, Limits
 from dibs.errors import NotFound, UsageError
 from dibs.search import Goal, Goals, History, PrunerSpec, Sampler
 from dibs.space import Space
@@ -23,7 +24,6 @@ from ._claimer import Claimer
 from ._curves import curves_of
 from ._definition import Definition, ForeignPruner, ForeignSampler, check_terms, create_or_join
 from ._given import given_record
-from ._limits import UNLIMITED, Limits
 from ._loop import loop
 from ._pruning import Pruning
 from ._results import TrialResult

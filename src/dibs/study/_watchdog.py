@@ -18,12 +18,11 @@ from contextlib import contextmanager, suppress
 from typing import NoReturn
 
 from dibs._clock import Clock
+from dibs.cell import Limits, family, resident
 
 from . import _work
-from ._limits import Limits
 from ._session import bounded
 from ._trial import Trial
-from ._usage import family, resident
 
 __all__ = ["MEMORY_EVERY_S", "OVER_LIMIT", "Watchdog"]
 

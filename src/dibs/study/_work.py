@@ -12,12 +12,13 @@ from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dibs.cell import UNLIMITED, Limits
+
 from ._attempt import Attempt
 from ._capped import Capped
 from ._capture import captured
 from ._claimer import Claiming
 from ._events import Claimed, Counted
-from ._limits import UNLIMITED, Limits
 from ._loop import claim_next, failed_before
 from ._results import best_of, counts_of, front_size
 from ._session import Session

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
+from dibs.cell import Limits, resident
 from dibs.errors import StoreError
 
 from ._child import Last
 from ._claimer import Claimer
 from ._devices import Lease
 from ._events import Claimed, Closed
-from ._limits import Limits
-from ._usage import resident
 from ._watchdog import MEMORY_EVERY_S
 from ._work import Terms
 

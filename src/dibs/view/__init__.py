@@ -14,6 +14,7 @@ from ._models import (
     Problem,
     Row,
     Running,
+    Script,
     StoreStatus,
     StudyLine,
     StudyStatus,
@@ -31,7 +32,7 @@ from ._words import ago, constraints_text, duration, goal_text, point_text, scor
 
 __all__ = [
     "STATES", "Aim", "AttemptDetail", "Axis", "Band", "BestSoFar", "Cell", "Contour", "Importance", "Importances", "Part",
-    "Plain", "Problem", "Row", "Running", "Scored", "Settled", "Slice", "Slices", "Source", "Spot", "Spot2",
+    "Plain", "Problem", "Row", "Running", "Scored", "Script", "Settled", "Slice", "Slices", "Source", "Spot", "Spot2",
     "StoreStatus", "StudyLine", "StudyStatus", "Summary", "TrialDetail", "ago", "aim_of", "best_rows", "best_so_far",
     "constraints_text", "contour", "duration", "front_rows", "goal_text", "point_text", "results_table",
     "score_text", "scored", "scores_text", "slices", "store_status", "study_status", "trial_detail",

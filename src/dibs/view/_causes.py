@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dibs.study._limits import is_limit
+from dibs.cell import is_limit
 from dibs.study._succession import POISON
 
 __all__ = ["CAUSES", "cause_of"]

@@ -49,11 +49,11 @@ def _attempt(source: Source, seen: Seen, work: Path | None) -> AttemptDetail:
     view, record = source.view, seen.record
     key = view.keys.attempt(seen.n, seen.attempt)
     curve: Curve = ()
-    trace, verdict, problem = None, None, None
+    trace, verdict, problem, ended = None, None, None, None
     if record is None:
         problem = Problem(key, bare(view.problems.get(key, "does not read")), cure_of(key, seen.newer), seen.newer)
     elif record.closed:
-        curve, trace, verdict, wrong = told_of(source.store, record)
+        curve, trace, verdict, wrong, ended = told_of(source.store, record)
         problem = Problem(f"blobs/{record.blob}", wrong, _LOST) if wrong else None
     elif (live := live_of(source, record)) is not None:
         curve = live.curve
@@ -85,6 +85,7 @@ def _attempt(source: Source, seen: Seen, work: Path | None) -> AttemptDetail:
         problem=problem,
         scores=scores_in(record) if record else (),
         constraints=dict(record.constraints) if record and record.constraints else None,
+        ended=ended,
     )
 
 

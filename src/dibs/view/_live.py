@@ -30,6 +30,7 @@ class Told(NamedTuple):
     traceback: str | None
     verdict: dict[str, Any] | None = None
     wrong: str | None = None
+    ended: dict[str, Any] | None = None
 
 
 def live_of(source: Source, record: TrialRecord) -> Live | None:
@@ -48,17 +49,18 @@ def live_of(source: Source, record: TrialRecord) -> Live | None:
 
 
 def told_of(store: Store, record: TrialRecord) -> Told:
-    """The curve, the traceback and the verdict of a closed attempt; a single value needs no blob."""
+    """The curve, the traceback, the verdict and the evidence of a closed attempt; a single value needs no blob."""
     if record.blob is None:
         alone = score_in(record) is not None
         return Told(((record.step or 0, record.score or 0.0),) if alone else (), None)
     try:
         body = decode(store.get(record.blob), f"blob {record.blob}")
-        trace, verdict = body.get("traceback"), body.get("verdict")
+        trace, verdict, ended = body.get("traceback"), body.get("verdict"), body.get("ended")
         return Told(
             _curve(body.get("curve"), f"blob {record.blob}"),
             trace if isinstance(trace, str) else None,
             verdict if isinstance(verdict, dict) else None,
+            ended=ended if isinstance(ended, dict) else None,
         )
     except DibsError as wrong:
         return Told((), None, wrong=str(wrong))

@@ -105,6 +105,16 @@ class Part(Plain):
 
 
 @dataclass(frozen=True, slots=True)
+class Script(Plain):
+    """A version of a script that `dibs exec` has run in a study, by digest; ``command`` and ``me``: of its first run."""
+
+    file: str
+    digest: str
+    command: str
+    me: str
+
+
+@dataclass(frozen=True, slots=True)
 class StudyStatus(Plain):
     """Everything about a study at a glance.
 
@@ -141,6 +151,7 @@ class StudyStatus(Plain):
     still_s: float | None
     queued: tuple[dict[str, Any], ...] = field(default=(), metadata=POINTS)
     front: tuple[Row, ...] = ()
+    programs: tuple[Script, ...] = ()
 
     @property
     def settled(self) -> int:
@@ -185,6 +196,7 @@ class AttemptDetail(Plain):
 
     ``log`` and ``folder`` are local paths, None where there is none on this machine. ``problem``: what of it does not
     read. ``age_s``: since its record last moved. ``verdict``: of the pruner that stopped it: pruner, reason, seen.
+    ``ended``: of a program that ended badly: its cause, and what was seen.
     """
 
     attempt: int
@@ -211,6 +223,7 @@ class AttemptDetail(Plain):
     problem: Problem | None = None
     scores: tuple[float, ...] = ()
     constraints: dict[str, float] | None = None
+    ended: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

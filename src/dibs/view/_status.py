@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dibs.cell import frozen_in
 from dibs.errors import NoResult, UsageError
 from dibs.record import TrialRecord, Who
 from dibs.study._fold import Folded, Seen
@@ -13,7 +14,7 @@ from dibs.study._view import View
 
 from ._causes import CAUSES, cause_of
 from ._live import Live, live_of
-from ._models import Part, Row, Running, StudyStatus
+from ._models import Part, Row, Running, Script, StudyStatus
 from ._source import Source
 from ._table import best_rows, row_of
 
@@ -54,6 +55,9 @@ def study_status(source: Source) -> StudyStatus:
         problems=source.problems(),
         newest_at=source.newest_at,
         still_s=source.still_s,
+        programs=tuple(
+            Script(one.file, one.digest, one.command, one.me) for one in frozen_in(source.store, source.study)
+        ),
         queued=tuple(point for _, point in sorted(view.wishes().items())),
         front=front_or_none(source) or (),
     )

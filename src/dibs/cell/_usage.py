@@ -1,11 +1,11 @@
-"""How much memory a process and all it has started hold, from /proc; None where there is no /proc."""
+"""Processes that belong together, and how much memory they hold, from /proc; None where there is no /proc."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-__all__ = ["family", "resident"]
+__all__ = ["family", "marked", "resident"]
 
 _PROC = Path("/proc")
 
@@ -23,19 +23,31 @@ def family(pid: int) -> list[int]:
     return found
 
 
-def resident(pid: int, beyond: int = 0) -> int | None:
-    """Resident bytes of the process and its descendants; None if that cannot be seen here.
+def resident(pid: int, beyond: int = 0, *, itself: bool = True) -> int | None:
+    """Resident bytes of the process (unless ``itself`` is False) and its descendants; None if that cannot be seen here.
 
     Pages that several of them share count in each; only where that sum is over ``beyond`` are they told apart,
     which costs the kernel a walk through their page tables.
     """
-    members = family(pid)
+    members = family(pid)[not itself :]
     sizes = [size for member in members if (size := _resident(member)) is not None]
     if not sizes:
         return None
     if sum(sizes) <= beyond or len(members) == 1:
         return sum(sizes)
     return sum(size for member in members if (size := _proportional(member)) is not None)
+
+
+def marked(mark: bytes) -> list[int]:
+    """The living processes with this in their environment, as far as one may look; empty without /proc."""
+    found = []
+    for path in _PROC.glob("[0-9]*/environ"):
+        try:
+            if mark in path.read_bytes().split(b"\0"):  # of a zombie it is empty
+                found.append(int(path.parent.name))
+        except OSError:
+            continue
+    return found
 
 
 def _children(pid: int) -> list[int] | None:

@@ -1,0 +1,49 @@
+"""Cells: one program run in a folder of its own, under limits, and why it ended. Knows no study and no sweep.
+
+What only a run needs is loaded by it: limits are known to every worker.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ._limits import UNLIMITED, Limits, is_limit, size_text, span_text
+from ._usage import family, resident
+
+if TYPE_CHECKING:
+    from ._causes import LOST, Cause, Evidence, classify
+    from ._claim import claim_folder, folder_owner
+    from ._command import Command
+    from ._environ import check_values, text_of, variables_of
+    from ._frozen import Frozen, freeze, frozen_in
+    from ._isolation import Isolation, isolation_status
+    from ._process import Ending, Job, Watcher, run
+    from ._template import Line, Template, Words, check_names, parse
+    from ._told import Told
+
+__all__ = [
+    "LOST", "UNLIMITED", "Cause", "Command", "Ending", "Evidence", "Frozen", "Isolation", "Job", "Limits", "Line",
+    "Template", "Told", "Watcher", "Words", "check_names", "check_values", "claim_folder", "classify", "family",
+    "folder_owner", "freeze", "frozen_in", "is_limit", "isolation_status", "parse", "resident", "run", "size_text",
+    "span_text", "text_of", "variables_of",
+]  # fmt: skip
+
+_HOMES = {
+    "_causes": ("LOST", "Cause", "Evidence", "classify"),
+    "_claim": ("claim_folder", "folder_owner"),
+    "_command": ("Command",),
+    "_environ": ("check_values", "text_of", "variables_of"),
+    "_frozen": ("Frozen", "freeze", "frozen_in"),
+    "_isolation": ("Isolation", "isolation_status"),
+    "_process": ("Ending", "Job", "Watcher", "run"),
+    "_template": ("Line", "Template", "Words", "check_names", "parse"),
+    "_told": ("Told",),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'dibs.cell' has no attribute {name!r}")
+    value = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,184 @@
+"""A command line as it was given, checked before anything is claimed: the program is there, and every hole has a value.
+
+Relative paths of the program, and of files that are frozen, mean the folder the command was given in; the program itself
+starts in a folder of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from dibs.errors import UsageError
+
+from ._template import Line, Template, Words
+
+__all__ = ["Command"]
+
+_SCRIPT_BYTES = 16 << 20
+# what takes a script as its first argument, so that one that is missing can be told from a word
+_INTERPRETERS = ("python", "bash", "sh", "dash", "zsh", "ksh", "perl", "ruby", "node", "Rscript", "julia", "php", "lua")
+
+
+@dataclass(frozen=True)
+class Command:
+    """``template``: the command; ``written``: as it was given; ``here``: where it was given; ``running``: the template that
+    runs private copies instead, which are ``frozen``: files as written -> where they are.
+
+    ``scripts``: files as written that are to be frozen, with the place of each word that names one (None: only where a
+    hole names it).
+    """
+
+    template: Words | Line
+    here: Path
+    written: str = ""
+    scripts: Mapping[str, int | None] = field(default_factory=dict)
+    frozen: Mapping[str, str] = field(default_factory=dict)
+    digests: Mapping[str, str] = field(default_factory=dict)
+    running: Words | Line | None = None
+
+    @classmethod
+    def of(
+        cls,
+        words: Sequence[str],
+        *,
+        here: Path,
+        path: str | None = None,
+        shell: bool = False,
+        freeze: Sequence[str] = (),
+        scripts: bool = True,
+    ) -> Command:
+        """Raises UsageError for a program that is not there or cannot be executed, and for a brace that means nothing.
+
+        ``path``: where programs are looked for (PATH). ``shell``: one line for ``sh -c``. ``freeze``: more files to
+        freeze; ``scripts``: also the script that the command runs.
+        """
+        if not words:
+            raise UsageError("there is no command: write it after --, such as -- ./train.sh {lr}")
+        more: dict[str, int | None] = dict.fromkeys(freeze)
+        for name in more:
+            if not (here / name).is_file():
+                raise UsageError(f"there is no file {name} in {here} to freeze")
+        if shell:
+            if len(words) != 1:
+                raise UsageError(f"--shell takes one line, not {len(words)} words: put quotes around the whole of it")
+            return cls(Line.of(words[0]), here, words[0], more)
+        template = Words.of(words)
+        program = _program(template.templates[0], here, path)
+        script = _script(template, here, words[0])
+        _check_script(template, here, program)
+        if program is not None:
+            template = _with(template, 0, program)
+        if scripts and script is not None and words[script] not in more:
+            more = {words[script]: script, **more}
+        for name in more:  # wherever a word is just that file
+            more[name] = next((at for at, word in enumerate(words) if word == name), None)
+        return cls(template, here, shlex.join(words), more)
+
+    def check(self, known: Collection[str]) -> None:
+        """UsageError for a hole that nothing fills."""
+        self.template.check({*known, *(name for name, at in self.scripts.items() if at is None)})
+
+    def with_copies(self, copies: Mapping[str, str], digests: Mapping[str, str]) -> Command:
+        """The same command, with files as written run from where they are now."""
+        template = self.template
+        for name, at in self.scripts.items():
+            if at is not None and isinstance(template, Words):
+                template = _with(template, at, copies[name])
+        return replace(self, running=template, frozen=dict(copies), digests=dict(digests))
+
+    def filled(self, fields: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+        """(arguments, variables besides) at a point."""
+        return (self.running or self.template).filled({**self._files(), **self.frozen, **fields})
+
+    def shown(self, fields: Mapping[str, str]) -> str:
+        """The command at a point, as one could type it."""
+        return self.template.shown({**self._files(), **fields})
+
+    def _files(self) -> dict[str, str]:
+        return {name: str(self.here / name) for name in self.scripts}
+
+
+def _with(words: Words, at: int, text: str) -> Words:
+    templates = list(words.templates)
+    templates[at] = Template(text, (text,))
+    return Words(tuple(templates))
+
+
+def _program(template: Template, here: Path, path: str | None) -> str | None:
+    """Where the program is; None if only a point can tell."""
+    if template.names:
+        return None
+    name = template.parts[0]
+    if "/" not in name:
+        found = shutil.which(name, path=path) if name else None
+        if found is None:
+            raise UsageError(f"there is no program {name!r} on the PATH: a program in this folder is ./{name}")
+        return os.path.abspath(here / found)  # noqa: PTH100 - a link stays what it is called
+    there = here / name
+    if not there.is_file():
+        what = "a folder" if there.is_dir() else "not there"
+        raise UsageError(f"the program {name} is {what} (looked for in {here})")
+    if not os.access(there, os.X_OK):
+        raise UsageError(f"the program {name} may not be executed: chmod +x {name}, or name what runs it first")
+    _check_head(there, name)
+    return os.path.abspath(there)  # noqa: PTH100
+
+
+def _check_head(there: Path, name: str) -> None:
+    """UsageError for a text that no kernel executes."""
+    try:
+        with there.open("rb") as file:
+            head = file.read(256)
+    except OSError:
+        return  # executable but not readable: the kernel knows
+    if head.startswith(b"#!"):
+        interpreter = os.fsdecode(head[2:].split(b"\n")[0].strip().split(b" ")[0])
+        if not Path(interpreter).is_file():
+            raise UsageError(f"the first line of {name} says that {interpreter!r} runs it, which is not there")
+    elif b"\0" not in head:
+        raise UsageError(f"the program {name} is a text without a first line that says what runs it, such as #!/bin/sh")
+
+
+def _check_script(words: Words, here: Path, program: str | None) -> None:
+    """UsageError for ``python missing.py``."""
+    if program is None or len(words.templates) < 2:
+        return
+    name = Path(program).name.rstrip("0123456789.")
+    first = words.templates[1]
+    script = first.parts[0]
+    named = not first.names and script and not script.startswith("-")
+    if name in _INTERPRETERS and named and not (here / script).exists():
+        raise UsageError(f"there is no file {script} in {here} for {Path(program).name} to run")
+
+
+def _script(words: Words, here: Path, first: str) -> int | None:
+    """The place of the word that is the script this command runs: the program itself if it is one's own, else the
+    first file named after it."""
+    relative = "/" in first and not first.startswith("/")
+    if not words.templates[0].names and (relative or _own(Path(first))):
+        return 0 if _small(here / first) else None
+    for at, template in enumerate(words.templates[1:], 1):
+        text = template.parts[0]
+        if not template.names and text and not text.startswith("-") and _small(here / text):
+            return at
+    return None
+
+
+def _own(program: Path) -> bool:
+    """A script by its whole path, and not one of an installation."""
+    if not program.is_absolute() or program.parent.name in ("bin", "sbin"):
+        return False
+    try:
+        with program.open("rb") as file:
+            return file.read(2) == b"#!"
+    except OSError:
+        return False
+
+
+def _small(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size <= _SCRIPT_BYTES

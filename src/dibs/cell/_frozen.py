@@ -1,0 +1,129 @@
+"""Scripts are run from a private copy, kept by digest in the store: who edits the shared one changes no running search.
+
+Beside a copy lies everything that lies beside the original, as links, so that a script still finds its neighbours; only what
+is named is frozen. A new version is a new digest, and the store keeps each that was ever used under a name.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from dibs.errors import StoreError
+from dibs.record import Who
+from dibs.store import Store
+
+from ._command import Command
+
+__all__ = ["Frozen", "freeze", "frozen_in"]
+
+log = logging.getLogger("dibs")
+_MOST_LINKS = 5000
+_PREFIX, _OWNER = "dibs-program-", "owner.json"
+_OLD_S = 86400.0  # workers of a killed run may need their copies for a while
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """One version of a script that runs of a study have used."""
+
+    file: str
+    digest: str
+    command: str
+    me: str
+
+
+@contextmanager
+def freeze(command: Command, store: Store, study: str, me: str | None = None) -> Iterator[Command]:
+    """The command, run from private copies of its scripts while inside. Raises StoreError."""
+    if not command.scripts:
+        yield command
+        return
+    base = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=_place(store)))
+    _sweep(base, store)
+    try:
+        try:
+            copies = _copied(command.here, list(command.scripts), base)
+        except OSError as wrong:
+            raise StoreError(f"a private copy of {', '.join(command.scripts)} cannot be made: {wrong}") from wrong
+        digests = {}
+        for name, path in copies.items():
+            digests[name] = store.put(path)
+            meta = {"file": name, "command": command.written, "me": store.me(me)}
+            store.claim(f"{_prefix(study)}{digests[name]}", digests[name], meta)
+        yield command.with_copies({name: str(path) for name, path in copies.items()}, digests)
+    finally:
+        shutil.rmtree(base, ignore_errors=True)
+
+
+def frozen_in(store: Store, study: str) -> list[Frozen]:
+    """Every version that runs of the study have used. Reads the store's free names."""
+    found = store.scan(_prefix(study))
+    texts = [(each, {key: str(each.meta.get(key, "")) for key in ("file", "command", "me")}) for each in found]
+    return sorted(
+        (Frozen(digest=each.digest or "", **text) for each, text in texts), key=lambda one: (one.file, one.digest)
+    )
+
+
+def _prefix(study: str) -> str:
+    return f"program/{study}/"
+
+
+def _place(store: Store) -> str | None:
+    """Where the copies go: the temporary folder, unless nothing may be executed there."""
+    usual = tempfile.gettempdir()
+    try:
+        if not os.statvfs(usual).f_flag & getattr(os, "ST_NOEXEC", 0):
+            return usual
+    except OSError:
+        pass
+    root = os.environ.get("DIBS_WORK") or store.backend.root
+    return str(root) if root is not None else usual
+
+
+def _sweep(base: Path, store: Store) -> None:
+    """Say whose the copies are, and remove those that killed runs have left beside them."""
+    machine = store.machine
+    (base / _OWNER).write_text(json.dumps(machine.who("")))
+    for other in base.parent.glob(f"{_PREFIX}*"):
+        with suppress(OSError, ValueError, TypeError):
+            old = machine.clock.wall() - other.stat().st_mtime > _OLD_S
+            if old and machine.gone(Who(**json.loads((other / _OWNER).read_text()))):
+                shutil.rmtree(other, ignore_errors=True)
+
+
+def _copied(here: Path, names: Sequence[str], base: Path) -> dict[str, Path]:
+    """Copies of the files, each among links to its original's neighbours."""
+    files = {name: Path(os.path.abspath(here / name)) for name in names}  # noqa: PTH100 - links to scripts stay
+    parents = {file.parent for file in files.values()}
+    tops = sorted(
+        each for each in parents if not any(other != each and each.is_relative_to(other) for other in parents)
+    )
+    copies: dict[str, Path] = {}
+    for at, top in enumerate(tops):
+        inside = {name: file for name, file in files.items() if file.is_relative_to(top)}
+        _mirror(top, base / str(at), set(inside.values()))
+        copies |= {name: base / str(at) / file.relative_to(top) for name, file in inside.items()}
+    return copies
+
+
+def _mirror(folder: Path, copy: Path, files: set[Path]) -> None:
+    copy.mkdir()
+    neighbours = list(folder.iterdir())
+    if len(neighbours) > _MOST_LINKS:
+        log.warning("%s holds %d files: a script's private copy does not see them beside it", folder, len(neighbours))
+        neighbours = [each for each in neighbours if any(file.is_relative_to(each) for file in files)]
+    for each in neighbours:
+        if each in files:
+            shutil.copy(each, copy / each.name)
+        elif any(file.is_relative_to(each) for file in files):
+            _mirror(each, copy / each.name, files)
+        else:
+            (copy / each.name).symlink_to(each)

@@ -1,0 +1,101 @@
+"""Where an attempt's program writes: a folder that is this attempt's alone, and what earlier attempts have left.
+
+Two stores may be given one work folder, and a store may be made anew beside what an old one left, so a folder says by
+its attempt's nonce whose it is: what somebody else left there is neither written to nor taken for an earlier attempt's.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from dibs.cell import claim_folder, folder_owner
+from dibs.errors import RecordError, StoreError
+from dibs.record import TrialRecord, decode_trial
+
+from ._attempt import Attempt
+from ._workplace import folder_of, place_of
+
+__all__ = ["Outputs", "left_by", "make_outputs", "record_of"]
+
+_MARK = "attempt"
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """``base``: for what belongs to the attempt besides its output, such as the result file; ``out``: the output."""
+
+    base: Path
+    out: Path
+
+    @property
+    def result(self) -> Path:
+        """The file that may hold the score."""
+        return self.base / "result.json"
+
+
+def make_outputs(attempt: Attempt, elsewhere: Path | None = None) -> Outputs:
+    """This attempt's folders, empty. ``elsewhere``: the output folder that somebody asked for, which is claimed.
+
+    Raises UsageError if that one, or one within or around it, is another's; StoreError if it cannot be made.
+    """
+    try:
+        base = _own(attempt)
+        out = base / "out"
+        if elsewhere is not None:
+            elsewhere.mkdir(parents=True, exist_ok=True)
+            claim_folder(attempt.store, elsewhere, _owner(attempt, attempt.attempt))
+            out = Path(os.path.realpath(elsewhere))
+        return Outputs(base, out)
+    except StoreError:
+        raise
+    except OSError as wrong:
+        raise StoreError(f"the folder {wrong.filename} cannot be made: {wrong.strerror or wrong}") from wrong
+
+
+def left_by(attempt: Attempt, earlier: TrialRecord, elsewhere: Path | None = None) -> Path | None:
+    """The output folder of an earlier attempt at the trial, if it is on this machine and something is in it."""
+    try:
+        if elsewhere is not None:
+            owned = folder_owner(attempt.store, elsewhere) == _owner(attempt, earlier.attempt)
+            return elsewhere if owned and any(elsewhere.iterdir()) else None
+        folder = place_of(attempt).with_name(Path(attempt.keys.work(attempt.n, earlier.attempt)).name)
+        for base in _bases(folder, earlier.nonce):
+            if (base / _MARK).read_text() == earlier.nonce and any((base / "out").iterdir()):
+                return base / "out"
+    except (OSError, ValueError):  # nothing there, or nothing one could use
+        return None
+    return None
+
+
+def record_of(attempt: Attempt, number: int) -> TrialRecord | None:
+    """The record of another attempt at the same trial; None if there is none that reads."""
+    key = attempt.keys.attempt(attempt.n, number)
+    there = attempt.store.backend.read(key)
+    try:
+        return decode_trial(there.data, key) if there is not None else None
+    except RecordError:
+        return None
+
+
+def _own(attempt: Attempt) -> Path:
+    """The attempt's private folder, or one within it where that has been used by others; with an empty ``out`` in it."""
+    for base in _bases(folder_of(attempt), attempt.nonce):
+        base.mkdir(exist_ok=True)
+        try:
+            (base / "out").mkdir()
+        except FileExistsError:
+            continue
+        (base / _MARK).write_text(attempt.nonce)
+        (base / "result.json").unlink(missing_ok=True)
+        return base
+    raise StoreError(f"{base / 'out'} is there already: only this attempt could have made it")
+
+
+def _bases(folder: Path, nonce: str) -> tuple[Path, Path]:
+    return folder, folder / nonce
+
+
+def _owner(attempt: Attempt, number: int) -> str:
+    return f"trial {attempt.n} attempt {number} of study {attempt.keys.name!r}"

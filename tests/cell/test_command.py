@@ -1,0 +1,189 @@
+"""A command before anything is claimed: what it runs is there, and what it runs stays as it is."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from dibs import Store
+from dibs.cell import Command, claim_folder, freeze, frozen_in
+from dibs.errors import UsageError
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    folder = tmp_path / "here"
+    (folder / "lib").mkdir(parents=True)
+    script(folder / "train.sh", "#!/bin/sh\n. ./helper\n")
+    (folder / "train.py").write_text("import helper\nfrom lib import model\n")
+    (folder / "helper.py").write_text("print('helper 1')\n")
+    (folder / "lib" / "__init__.py").write_text("")
+    (folder / "lib" / "model.py").write_text("print('model 1')\n")
+    (folder / "data.csv").write_text("1,2\n")
+    return folder
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store")
+
+
+def script(path: Path, text: str) -> Path:
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+def of(here: Path, *words: str, **more: object) -> Command:
+    return Command.of(words, here=here, path=os.environ["PATH"], **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "there is no command: write it after --"),
+        (("./nothing.sh",), r"the program ./nothing.sh is not there \(looked for in .*here\)"),
+        (("./lib",), "the program ./lib is a folder"),
+        (("./data.csv",), r"may not be executed: chmod \+x ./data.csv"),
+        (("no-such-program",), "there is no program 'no-such-program' on the PATH: a program in this folder is ./no-such-program"),
+        (("train.sh",), "a program in this folder is ./train.sh"),
+        (("",), "there is no program '' on the PATH"),
+        (("python3", "missing.py"), "there is no file missing.py in .*here for python3"),
+        (("sh", "missing.sh", "{x}"), "there is no file missing.sh"),
+        (("./train.sh", "{"), "has a lone {"),
+    ],
+)  # fmt: skip
+def test_a_program_that_is_not_there_is_refused(here: Path, words: tuple[str, ...], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        of(here, *words)
+
+
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        ("#!/no/such/interpreter\n", "says that '/no/such/interpreter' runs it"),
+        ("echo 1\n", "without a first line that says"),
+    ],
+)
+def test_a_script_that_no_kernel_would_run_is_refused(here: Path, head: str, said: str) -> None:
+    script(here / "bad", head)
+    with pytest.raises(UsageError, match=said):
+        of(here, "./bad")
+
+
+@pytest.mark.parametrize(
+    "words", [("sh", "-c", "echo {lr}"), ("python3", "-m", "this"), ("{here}/{lr}",), ("awk", "BEGIN {{}}")]
+)
+def test_what_may_well_be_there_is_not_refused(here: Path, words: tuple[str, ...]) -> None:
+    assert of(here, *words).scripts == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "scripts"),
+    [
+        (("./train.sh", "data.csv"), {"./train.sh": 0}),
+        (("python3", "-u", "train.py", "data.csv"), {"train.py": 2}),
+        (("env", "A=1", "./train.sh"), {"./train.sh": 2}),
+        (("sh", "-e", "{here}/train.sh"), {}),
+    ],
+)
+def test_the_script_a_command_runs(here: Path, words: tuple[str, ...], scripts: dict[str, int]) -> None:
+    assert of(here, *words).scripts == scripts
+    assert of(here, *words, scripts=False).scripts == {}
+
+
+def test_a_script_by_its_whole_path_is_ones_own_unless_it_is_installed(here: Path) -> None:
+    assert of(here, str(here / "train.sh"), "data.csv").scripts == {str(here / "train.sh"): 0}
+    (here / "bin").mkdir()
+    launcher = script(here / "bin" / "torchrun", "#!/bin/sh\n")
+    assert of(here, str(launcher), "train.py").scripts == {"train.py": 1}
+
+
+def test_the_program_starts_elsewhere_so_its_path_is_whole(here: Path) -> None:
+    assert of(here, "./train.sh", "x").filled({})[0] == [str(here / "train.sh"), "x"]
+    assert Path(of(here, "sh", "x.d").filled({})[0][0]).is_absolute() if (here / "x.d").mkdir() is None else False
+
+
+def test_an_edited_script_changes_nothing_that_runs(here: Path, store: Store) -> None:
+    command = of(here, "python3", "train.py", "{lr}", freeze=["lib/model.py"])
+    with freeze(command, store, "spam") as frozen:
+        argv, _ = frozen.filled({"lr": "1"})
+        copy = Path(argv[1])
+        (here / "train.py").write_text("edited")
+        (here / "lib" / "model.py").write_text("edited")
+        (here / "helper.py").write_text("print('helper 2')\n")
+        assert copy.read_text() == "import helper\nfrom lib import model\n"
+        assert (copy.parent / "lib" / "model.py").read_text() == "print('model 1')\n"
+        assert (copy.parent / "helper.py").read_text() == "print('helper 2')\n"  # a neighbour is the one of today
+        assert copy.resolve() == copy
+        assert frozen.shown({"lr": "1"}).endswith("python3 train.py 1")  # as it was given
+    assert not copy.exists()
+    assert {each.file for each in frozen_in(store, "spam")} == {"train.py", "lib/model.py"}
+    assert store.get(frozen.digests["train.py"]) == b"import helper\nfrom lib import model\n"
+
+
+def test_a_new_version_is_a_new_digest_and_the_same_one_is_none(here: Path, store: Store) -> None:
+    command = of(here, "./train.sh")
+    for text in ("#!/bin/sh\n", "#!/bin/sh\n", "#!/bin/sh\nexit 1\n"):
+        script(here / "train.sh", text)
+        with freeze(command, store, "spam") as frozen:
+            assert os.access(frozen.filled({})[0][0], os.X_OK)
+    assert len(frozen_in(store, "spam")) == 2
+    assert frozen_in(store, "spam2") == []
+
+
+def test_copies_of_a_killed_run_are_removed_a_day_later_and_no_others(
+    here: Path, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    ours = store.machine.who("")
+    dead, living = {**ours, "token": ours["token"].rpartition("-")[0] + "-1"}, ours
+    for name, who, age_s in (("old", dead, 1e5), ("new", dead, 0), ("living", living, 1e5), ("foreign", {"x": 1}, 1e5)):
+        folder = tmp_path / f"dibs-program-{name}"
+        folder.mkdir()
+        (folder / "owner.json").write_text(json.dumps(who))
+        os.utime(folder, (store.machine.clock.wall() - age_s,) * 2)
+    with freeze(of(here, "./train.sh"), store, "spam"):
+        pass
+    assert sorted(path.name for path in tmp_path.glob("dibs-program-*")) == [
+        "dibs-program-foreign", "dibs-program-living", "dibs-program-new",
+    ]  # fmt: skip
+
+
+def test_a_shell_line_names_its_frozen_files(here: Path, store: Store) -> None:
+    command = of(here, "sh {train.sh} {lr} | tail -1", shell=True, freeze=["train.sh"])
+    command.check({"lr"})
+    with freeze(command, store, "spam") as frozen:
+        argv, more = frozen.filled({"lr": "1"})
+        assert argv[:2] == ["/bin/sh", "-c"]
+        assert Path(more["DIBS_ARG_0"]).read_text() == (here / "train.sh").read_text()
+    with pytest.raises(UsageError, match="--shell takes one line, not 2 words"):
+        of(here, "a", "b", shell=True)
+    with pytest.raises(UsageError, match=r"there is no file nothing in .* to freeze"):
+        of(here, "true", freeze=["nothing"])
+
+
+def test_an_output_folder_has_one_owner_by_its_real_path(tmp_path: Path, store: Store) -> None:
+    real = tmp_path / "runs" / "a"
+    real.mkdir(parents=True)
+    (tmp_path / "alias").symlink_to(tmp_path / "runs")
+    claim_folder(store, real, "trial 1")
+    claim_folder(store, real, "trial 1")  # it is its own
+    for path in (real, tmp_path / "alias" / "a", tmp_path / "runs" / ".." / "runs" / "a"):
+        with pytest.raises(UsageError, match=r"trial 2 would write to .*/runs/a, and that belongs to trial 1"):
+            claim_folder(store, path, "trial 2")
+    claim_folder(store, tmp_path / "runs" / "ab", "trial 2")  # a longer name is no folder within
+
+
+def test_folders_within_one_another_are_one_place(tmp_path: Path, store: Store) -> None:
+    claim_folder(store, tmp_path / "runs" / "a", "trial 1")
+    with pytest.raises(UsageError, match=r"which is within .*/runs/a, and that belongs to trial 1"):
+        claim_folder(store, tmp_path / "runs" / "a" / "deep" / ("x" * 90), "trial 2")
+    with pytest.raises(UsageError, match=r"which is around .*/runs/a, and that belongs to trial 1"):
+        claim_folder(store, tmp_path / "runs", "trial 3")
+    claim_folder(store, tmp_path / "runs" / "b", "trial 4")  # who was refused has nothing
+    with pytest.raises(UsageError, match="belongs to trial 3"):
+        claim_folder(store, tmp_path / "runs", "trial 5")  # but a name is given once
