@@ -8,7 +8,7 @@ from dibs import Choice, Float, Int
 
 def train(lr, layers, opt, momentum=0.0):  # stands in for yours: one loss per epoch
     for epoch in range(10):
-        yield (math.log10(lr) + 3) ** 2 + abs(layers - 3) / 8 + (opt == "adam") / 9 - momentum / 9 + 1 / (epoch + 1)
+        yield (math.log10(lr) + 3) ** 2 + abs(layers - 3) / 8 + (1 - momentum) / 9 + 1 / (epoch + 1)
 
 
 space = dibs.Space(

@@ -169,8 +169,20 @@ REPORT = """<testsuites><testsuite>
         (REPORT, "test_part:\n", 1),  # no reason
         (REPORT, "test_part: One has no such part\ntest_gone: stale\n", 1),
         (REPORT.replace('name="test_part"/>', 'name="test_other"/>'), "test_part: x\n", 1),
+        (REPORT.replace('name="test_part"/>', 'name="test_other"/>'), "?test_part: old kernels\n", 0),
+        (REPORT, "test_part: One has no such part\n?test_known: old kernels\n", 0),
+        (REPORT, "?test_part:\n", 1),
     ],
-    ids=["listed", "not listed", "no reason", "stale", "run nowhere"],
+    ids=[
+        "listed",
+        "not listed",
+        "no reason",
+        "stale",
+        "run nowhere",
+        "machine's",
+        "machine's that ran",
+        "machine's, no reason",
+    ],
 )
 def test_ci_refuses_skips_that_are_not_listed(report: str, listing: str, code: int, tmp_path: Path) -> None:
     (tmp_path / "report.xml").write_text(report)
