@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from dibs.errors import UsageError
 from dibs.space import Space
@@ -71,15 +72,17 @@ def verb(
     if as_json:
         out(json.dumps({"study": new, **told._asdict()}))
     else:
-        _say(new, told, file)
+        given = click.get_current_context().get_parameter_source("store") is ParameterSource.COMMANDLINE
+        _say(new, told, file, store if given else None)
     return 0
 
 
-def _say(new: str, told: Forked, file: str | None) -> None:
+def _say(new: str, told: Forked, file: str | None, store: str | None) -> None:
     out(f"{told.attached} results of {safe(told.of)} attached to {safe(new)}; {told.there} were there")
     for reason, count in told.left.items():
         out(f"  left out: {count} {safe(reason)}")
-    run = f"dibs run {safe(shlex.quote(file or 'FILE'))} --study {safe(shlex.quote(new))} --trials N"
+    place = f"--store {safe(shlex.quote(store))} " if store else ""
+    run = f"dibs run {safe(shlex.quote(file or 'FILE'))} {place}--study {safe(shlex.quote(new))} --trials N"
     out(f"to go on: {run}", err=True)
 
 
