@@ -21,7 +21,7 @@ from dibs.view import (
 )
 
 from ._opening import open_source
-from ._options import as_json, command, store_option, study_option, verbose
+from ._options import Whole, as_json, command, store_option, study_option, verbose
 from ._text import json_text, out, safe, table
 
 __all__ = ["row_json", "say_front", "say_winner", "verb"]
@@ -30,7 +30,7 @@ __all__ = ["row_json", "say_front", "say_winner", "verb"]
 @command("best")
 @store_option
 @study_option
-@click.option("--top", type=click.IntRange(min=1), metavar="K", help="The K best, as a table (with --json: an array).")
+@click.option("--top", type=Whole(min=1), metavar="K", help="The K best, as a table (with --json: an array).")
 @click.option("--point-only", is_flag=True, help="Nothing but the point, as JSON on one line (each, with --top).")
 @as_json
 @verbose

@@ -19,7 +19,7 @@ from dibs.study import Study
 from dibs.study._fork import Forked, fork
 
 from ._opening import open_study
-from ._options import as_json, command, me_option, store_option, verbose
+from ._options import Whole, as_json, command, me_option, store_option, verbose
 from ._spacefile import read_space
 from ._text import out, safe
 
@@ -44,7 +44,7 @@ _SPACES = (".toml", ".json", ".yaml", ".yml")  # what `dibs exec` takes; a searc
 @click.option(
     "--seed",
     "its_seed",
-    type=click.IntRange(min=0),
+    type=Whole(min=0),
     metavar="S",
     help="Of the new study.  [default: follows from the old]",
 )
