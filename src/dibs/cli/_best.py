@@ -88,11 +88,11 @@ def say_front(rows: Sequence[Row], goal: str | Sequence[str] | None, most: int |
 def say_winner(row: Row, goal: str | Sequence[str] | None) -> None:
     """The best trial as people read it: the score, where it is from, and the point, a line for each parameter."""
     out(f"{score_text(row.score)}  trial {row.n}" + (f", goal {goal_text(goal)}" if goal else ""))
-    if row.constraints:
-        out(f"  constraints  {safe(constraints_text(row.constraints))}")
     width = max(map(len, map(safe, row.point)), default=0)
     for name, value in row.point.items():
         out(f"  {safe(name).ljust(width)}  {safe(repr(value))}")
+    if row.constraints:
+        out(f"  constraints met: {safe(constraints_text(row.constraints))}")
 
 
 def row_json(row: Row, study: str, goal: str | Sequence[str] | None) -> dict[str, object]:
