@@ -23,13 +23,14 @@ help:  ## this list
 # what was said on make's command line, to be said again
 GIVEN     = $(foreach name,$(1),$(if $(filter command,$(origin $(name))),$(name)='$($(name))'))
 SAID     := $(strip $(call GIVEN,STORE STUDY WORKERS))
+SAME     := $(strip $(SAID) $(call GIVEN,TRIALS))
 # a store in a bucket (STORE=s3://...) needs its client
 BUCKET   := $(if $(findstring ://,$(filter-out file://%,$(STORE))),.venv/ready-bucket)
 
 run: .venv/ready-run $(BUCKET)  ## search a spam filter for real SMS messages: 60 trials, 4 worker processes, store in ./studies
 	@$(BIN)/python -m dibs run examples/sms_spam/search.py --store "$(STORE)" --study "$(STUDY)" \
 	  --trials $(TRIALS) --workers $(WORKERS)
-	@echo "here     make run$(if $(SAID), $(SAID)) is the same command (make run$(if $(SAID), $(SAID)) TRIALS=120 for more); dibs is $(BIN)/dibs"
+	@echo "here     make run$(if $(SAME), $(SAME)) is the same command (make run$(if $(SAID), $(SAID)) TRIALS=120 for more); dibs is $(BIN)/dibs"
 
 test: .venv/ready-dev  ## all tests, executed docs included: no root, no system package, under four minutes
 	@$(BIN)/python -m pytest -n 2 -q $(PYTEST_ARGS)

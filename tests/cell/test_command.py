@@ -48,7 +48,7 @@ def of(here: Path, *words: str, **more: object) -> Command:
         (("./nothing.sh",), r"the program ./nothing.sh is not there \(looked for in .*here\)"),
         (("./lib",), "the program ./lib is a folder"),
         (("./data.csv",), r"may not be executed: chmod \+x ./data.csv"),
-        (("no-such-program",), "there is no program 'no-such-program' on the PATH: a program in this folder is ./no-such-program"),
+        (("no-such-program",), "there is no program 'no-such-program' on the PATH$"),
         (("train.sh",), "a program in this folder is ./train.sh"),
         (("",), "there is no program '' on the PATH"),
         (("python3", "missing.py"), "there is no file missing.py in .*here for python3"),

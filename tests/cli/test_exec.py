@@ -118,6 +118,35 @@ def test_hostile_values_reach_it_as_they_are_and_run_nothing(dibs: Call, mill: P
 
 
 @pytest.mark.parametrize(
+    ("command", "left"),
+    [
+        (("./train.sh", "{lr}"), "{momentum}"),
+        (("./train.sh", "{lr}", "--momentum", "{momentum}"), None),  # where it is, opt is known
+        (("./train.sh", "{lr}", "--opt={opt}", "--momentum", "{momentum}"), None),
+        (("./train.sh",), None),  # it reads its environment
+        (("--shell", "./train.sh {lr} $DIBS_PARAM_OPT"), "{momentum}"),
+        (("--shell", 'echo {lr} "$DIBS_POINT"'), None),
+    ],
+)
+def test_a_parameter_that_the_command_forgot_is_said(
+    dibs: Call, mill: Path, command: tuple[str, ...], left: str | None
+) -> None:
+    shell, words = command[0] == "--shell", command[command[0] == "--shell" :]
+    done = dibs("exec", "--space", "space.toml", "--dry-run", *(["--shell"] if shell else []), "--", *words)
+    said = f"dibs: the command does not name {left}: the program finds it in its environment, or nowhere\n"
+    assert done.stderr == (said if left else "")
+    assert done.stdout.count("\n") == 5
+
+
+def test_one_score_for_several_goals_is_failed_with_what_to_print(dibs: Call, mill: Path, tmp_path: Path) -> None:
+    dibs(*words("--goal", "min,max", trials=1), "./train.sh", "{lr}", code=1)
+    (result,) = Study(tmp_path / "s", "mill").results()
+    assert (result.reason or "").startswith(
+        'this study has 2 goals and it gave one score: print {"scores": [0.1, ...]}, 2'
+    )
+
+
+@pytest.mark.parametrize(
     ("command", "said"),
     [
         (("./nothing.sh",), "the program ./nothing.sh is not there"),

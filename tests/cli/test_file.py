@@ -127,6 +127,8 @@ def test_only_the_files_own_frames_are_shown(write: Callable[..., Path]) -> None
 def test_a_missing_file_a_folder_and_a_missing_function(write: Callable[..., Path], tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no file"):
         load(str(tmp_path / "no.py"))
+    with pytest.raises(UsageError, match=r"there is no file .*: did you mean .*\.py\?$"):
+        load(str(write(GOOD).with_suffix("")))
     with pytest.raises(UsageError, match="is a folder"):
         load(str(tmp_path))
     with pytest.raises(UsageError, match="has no nothing: define nothing"):

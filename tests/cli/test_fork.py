@@ -49,8 +49,30 @@ def test_a_space_from_a_search_file(studied: Call, wider: str) -> None:
 def test_a_space_from_toml_and_a_parameter_that_is_gone(studied: Call, tmp_path: Path) -> None:
     (tmp_path / "space.toml").write_text("x = {float = [0.0, 2.0]}\n")
     words = ("fork", "spam", "two", "--store", "s", "--space", "space.toml")
-    assert "left out: 4 with kind, which is gone" in studied(*words).stdout
+    done = studied(*words)
+    assert "left out: 4 with kind, which is gone" in done.stdout
+    assert done.stderr == "to go on: dibs exec --study two --trials N -- COMMAND\n"  # TOML has no objective to run
     assert studied(*words, "--drop", "kind").stdout == "4 results of spam attached to two; 0 were there\n"
+
+
+def test_a_space_may_be_written_as_exec_takes_it(studied: Call, tmp_path: Path) -> None:
+    (tmp_path / "space.json").write_text('{"x": {"float": [0.0, 2.0]}}')
+    (tmp_path / "space.yaml").write_text("x: {float: [0.0, 2.0]}\n")
+    for at, file in enumerate(("space.json", "space.yaml")):
+        done = studied("fork", "spam", f"as {at}", "--store", "s", "--space", file, "--drop", "kind")
+        assert done.stdout.startswith("4 results")
+
+
+def test_a_study_of_programs_goes_on_with_one(studied: Call, tmp_path: Path) -> None:
+    script = tmp_path / "score.sh"
+    script.write_text("#!/bin/sh\necho '{\"score\": 0.5}'\n")
+    script.chmod(0o755)
+    (tmp_path / "space.toml").write_text("x = {float = [0.0, 2.0]}\n")
+    words = ("--store", "s", "--study", "programs", "--goal", "min", "--trials", "1")
+    studied("exec", "--space", "space.toml", *words, "--", "./score.sh", "{x}")
+    done = studied("fork", "programs", "two", "--store", "s")
+    assert done.stderr == "to go on: dibs exec --study two --trials N -- COMMAND\n"
+    assert studied("fork", "spam", "three", "--store", "s").stderr.startswith("to go on: dibs run FILE ")
 
 
 def test_without_a_space_it_is_the_same_search_begun_again(studied: Call) -> None:
@@ -73,15 +95,16 @@ def test_the_seed_and_the_study_of_a_dibs_toml_are_the_old_ones(studied: Call, t
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("fork", "nope", "two"), 2, "no study 'nope'"),
+        (("fork", "nope", "two"), 2, "no study 'nope' in "),
+        (("fork", "nope", "two"), 2, "(there: 'spam')\n"),
         (("fork", "spam", "spam"), 2, "another name"),
         (("fork", "spam", ""), 2, "name"),
         (("fork", "spam", "two", "--space", "gone.py"), 2, "no file"),
-        (("fork", "spam", "two", "--space", "gone.toml"), 2, "does not read"),
+        (("fork", "spam", "two", "--space", "gone.toml"), 2, "cannot be read"),
         (("fork", "spam", "two", "--space", "bad.toml"), 2, "TOML"),
-        (("fork", "spam", "two", "--space", "raw.toml"), 2, "does not read"),
+        (("fork", "spam", "two", "--space", "raw.toml"), 2, "not UTF-8"),
         (("fork", "spam", "two", "--fill", "x"), 2, "NAME=VALUE"),
-        (("fork", "spam", "two", "--fill", "y=1"), 2, "of the new space"),
+        (("fork", "spam", "two", "--fill", "y=1"), 2, "'y' is no parameter of the new space; it has 'kind', 'x'"),
         (("fork", "spam", "two", "--fill", "x=0.5"), 2, "every old trial"),
         (("fork", "spam", "two", "--fill", "x=much"), 2, "not a number"),
         (("fork", "spam", "two", "--drop", "y"), 2, "no such parameter"),

@@ -133,7 +133,8 @@ def test_best_leaves_out_what_breaks_a_constraint(dibs: Call, tmp_path: Path) ->
     best = Study("s", "two").best()
     assert max(result.score or 0 for result in Study("s", "two").results()) > (best.score or 0)
     text = dibs("best", "--store", "s").stdout
-    assert text.startswith(f"{best.score:.6g}  trial {best.n}, goal max\n  constraints  gb")
+    assert text.startswith(f"{best.score:.6g}  trial {best.n}, goal max\n  x  ")
+    assert text.splitlines()[-1].startswith("  constraints met: gb\\x1b[31m=-")
     first = dibs("trials", "--store", "s", "--sort", "score").stdout.splitlines()[1]
     assert int(first.split()[0]) == best.n
 

@@ -119,10 +119,12 @@ def test_a_value_that_cannot_be_meant_is_blamed_on_the_file(dibs: Call, search: 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("frobnicate",), "No such command"),
+        (("frobnicate",), "No such command 'frobnicate'"),
+        (("bset",), "No such command 'bset': did you mean best?"),
         (("status", "--stor", "s"), "No such option"),
         (("show",), "Missing argument"),
-        (("show", "x"), "not a valid integer"),
+        (("show", "x"), "not a valid whole number"),
+        (("slice", "--goal", "min"), "'min' is no number of a goal: they count from 0"),
         (("run", "--trials", "-1", "f.py"), "not in the range"),
         (("run", "--time", "0", "f.py"), "must be longer than nothing"),
         (("run", "nowhere.py", "--store", "s", "--study", "x", "--trials", "1"), "there is no file nowhere.py"),

@@ -194,6 +194,9 @@ def test_without_a_result_the_counts_are_told(store: Store) -> None:
     with pytest.raises(NoResult, match="1 running, 2 failed, 1 interrupted"):
         study.best()
     assert study.top(3) == []
+    study.attach({"x": 0.5}, 0.25)
+    with pytest.raises(NoResult, match=r"1 interrupted\); attached results \(1\) are no trials of it"):
+        study.best()
 
 
 def test_records_that_disagree_about_the_goal_need_one_told(store: Store) -> None:

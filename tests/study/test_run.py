@@ -54,7 +54,10 @@ def test_a_returned_number_is_the_score(study: Study, value: Any) -> None:
         (float("-inf"), "a score must be finite, not -inf"),
         ({"loss": 1.0}, "a score must be a number, not dict ({'loss': 1.0})"),
         (True, "a score must be a number, not bool (True)"),
-        ((1.0, 2.0), "a score must be a number, not tuple ((1.0, 2.0))"),
+        (
+            (1.0, 2.0),
+            'a score must be a number, not tuple ((1.0, 2.0)): several at once are for trial.done in a study of several goals, such as goal=["min", "max"]',
+        ),
         (None, "the objective returned None and had reported nothing"),
     ],
     ids=["text", "nan", "inf", "dict", "bool", "tuple", "None"],

@@ -115,10 +115,10 @@ def test_the_verbs_say_which_goal(tmp_path: Path) -> None:
         assert done.exit_code == code, done.output
         return done.output
 
-    assert said("history").startswith("study s, goal 0 of 0 to 1: min: best 0.5, trial 6\n")
+    assert said("history").startswith("study s, goal 0 (min) of 0 to 1: best 0.5, trial 6\n")
     assert "done, over a constraint" in said("history", "--goal", "1", "--all")
-    assert "goal 1 of 0 to 1: max: 7 results\n  1 break a constraint" in said("slice", "--goal", "1")
-    assert "goal 0 of 0 to 1: min" in said("contour", "x", "y")
+    assert "goal 1 (max) of 0 to 1: 7 results\n  1 break a constraint" in said("slice", "--goal", "1")
+    assert "goal 0 (min) of 0 to 1:" in said("contour", "x", "y")
     assert "no goal 2" in said("slice", "--goal", "2", code=2)
     assert json.loads(said("history", "--goal", "1", "--json"))["which"] == 1
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from dibs.errors import UsageError
 
+from ._environ import variable_of
 from ._template import Line, Template, Words
 
 __all__ = ["Command"]
@@ -83,6 +84,16 @@ class Command:
         """UsageError for a hole that nothing fills."""
         self.template.check({*known, *(name for name, at in self.scripts.items() if at is None)})
 
+    def passes_over(self, parameters: Sequence[str]) -> list[str]:
+        """Parameters that the command does not mention, neither in a hole nor as a variable, where it names others.
+
+        One that names none is a program that reads all of them from its environment.
+        """
+        holes = set(self.template.names)
+        if holes.isdisjoint(parameters) or "DIBS_POINT" in self.written:
+            return []
+        return [name for name in parameters if name not in holes and variable_of(name) not in self.written]
+
     def with_copies(self, copies: Mapping[str, str], digests: Mapping[str, str]) -> Command:
         """The same command, with files as written run from where they are now."""
         template = self.template
@@ -117,7 +128,8 @@ def _program(template: Template, here: Path, path: str | None) -> str | None:
     if "/" not in name:
         found = shutil.which(name, path=path) if name else None
         if found is None:
-            raise UsageError(f"there is no program {name!r} on the PATH: a program in this folder is ./{name}")
+            cure = f": a program in this folder is ./{name}" if name and (here / name).is_file() else ""
+            raise UsageError(f"there is no program {name!r} on the PATH{cure}")
         return os.path.abspath(here / found)  # noqa: PTH100 - a link stays what it is called
     there = here / name
     if not there.is_file():

@@ -78,6 +78,11 @@ class Words:
     def of(cls, words: Sequence[str]) -> Words:
         return cls(tuple(map(parse, words)))
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all holes, in order."""
+        return tuple(name for template in self.templates for name in template.names)
+
     def check(self, known: Collection[str]) -> None:
         """UsageError for a name that nothing fills."""
         for template in self.templates:
@@ -128,6 +133,11 @@ class Line:
                 )
             quote = _open_quote(literal, quote)
         return cls(template)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all holes, in order."""
+        return self.template.names
 
     def check(self, known: Collection[str]) -> None:
         """UsageError for a name that nothing fills."""

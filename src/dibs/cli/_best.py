@@ -21,7 +21,7 @@ from dibs.view import (
 )
 
 from ._opening import open_source
-from ._options import as_json, command, store_option, study_option, verbose
+from ._options import Whole, as_json, command, store_option, study_option, verbose
 from ._text import json_text, out, safe, table
 
 __all__ = ["row_json", "say_front", "say_winner", "verb"]
@@ -30,7 +30,7 @@ __all__ = ["row_json", "say_front", "say_winner", "verb"]
 @command("best")
 @store_option
 @study_option
-@click.option("--top", type=click.IntRange(min=1), metavar="K", help="The K best, as a table (with --json: an array).")
+@click.option("--top", type=Whole(min=1), metavar="K", help="The K best, as a table (with --json: an array).")
 @click.option("--point-only", is_flag=True, help="Nothing but the point, as JSON on one line (each, with --top).")
 @as_json
 @verbose
@@ -88,11 +88,11 @@ def say_front(rows: Sequence[Row], goal: str | Sequence[str] | None, most: int |
 def say_winner(row: Row, goal: str | Sequence[str] | None) -> None:
     """The best trial as people read it: the score, where it is from, and the point, a line for each parameter."""
     out(f"{score_text(row.score)}  trial {row.n}" + (f", goal {goal_text(goal)}" if goal else ""))
-    if row.constraints:
-        out(f"  constraints  {safe(constraints_text(row.constraints))}")
     width = max(map(len, map(safe, row.point)), default=0)
     for name, value in row.point.items():
         out(f"  {safe(name).ljust(width)}  {safe(repr(value))}")
+    if row.constraints:
+        out(f"  constraints met: {safe(constraints_text(row.constraints))}")
 
 
 def row_json(row: Row, study: str, goal: str | Sequence[str] | None) -> dict[str, object]:

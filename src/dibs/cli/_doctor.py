@@ -13,7 +13,7 @@ from dibs.store._machine import default_me
 from dibs.store._opening_bucket import probe_bucket, raw_bucket
 from dibs.view import duration
 
-from ._options import SPAN, as_json, command, me_option, verbose
+from ._options import SPAN, Whole, as_json, command, me_option, verbose
 from ._text import json_text, out, safe, table
 
 __all__ = ["verb"]
@@ -22,8 +22,8 @@ __all__ = ["verb"]
 @command("doctor")
 @click.argument("store", metavar="STORE", required=False, envvar="DIBS_STORE")
 @click.option("--join", "name", metavar="NAME", help="Meet other machines under this name, and race them.")
-@click.option("--machines", type=click.IntRange(2, 64), metavar="M", help="How many will meet.  [default: 2]")
-@click.option("--names", type=click.IntRange(min=60), default=300, show_default=True, metavar="K",
+@click.option("--machines", type=Whole(2, 64), metavar="M", help="How many will meet.  [default: 2]")
+@click.option("--names", type=Whole(min=60), default=300, show_default=True, metavar="K",
               help="Names to race for with each method.")  # fmt: skip
 @click.option("--patience", type=SPAN, default=300.0, help="How long to wait for another machine.  [default: 5m]")
 @me_option

@@ -13,7 +13,7 @@ import click
 
 from dibs.cell import Command, Isolation, Limits, Template, freeze, isolation_status, parse, resident, text_of
 from dibs.errors import DibsError, NotFound, UsageError
-from dibs.space import Space
+from dibs.space import Constant, Space
 from dibs.store import Store, is_bucket
 from dibs.study import Study
 from dibs.study._program import Program, check_space
@@ -98,6 +98,7 @@ def verb(words: tuple[str, ...], store: str | None, study: str | None, as_json: 
     if options["dry_run"]:
         space = read_space(options["space_file"]) if options["space_file"] else _space_of(store, study)
         check_space(given, space, folders)
+        _note_unnamed(given, space)
         return _dry(given, space, options["seed"])
     where, name = needed(store, "store", "FOLDER"), needed(study, "study", "NAME")
     if options["trials"] is None:
@@ -110,6 +111,7 @@ def verb(words: tuple[str, ...], store: str | None, study: str | None, as_json: 
         raise UsageError("no goal: say --goal min, or --goal max if more is better")
     if options["memory"] is not None and resident(os.getpid()) is None:
         raise UsageError("--memory needs /proc, where what a process holds can be read: there is none here")
+    _note_unnamed(given, space)
     isolation, keep = _isolation(options, where, here, folders), _inside(options["keep"])
     place = str(options["space_file"] or name)
     opened = _run._open(where, name, SearchFile(place, _nothing, space, {}), options)
@@ -133,6 +135,16 @@ def _searched(study: Study, found: SearchFile, options: dict[str, Any], *, as_js
     except UsageError as wrong:  # said by the run: everything that could be checked has been
         raise DibsError(f"{wrong} (see --max-failures)" if "all failed" in str(wrong) else str(wrong)) from wrong
     return _run.conclude(study, summary, words, as_json=as_json)
+
+
+def _note_unnamed(given: Command, space: Space) -> None:
+    """A parameter that the command forgot is searched all the same, and would make no difference."""
+    parents = {parent for param in space.params.values() for parent in param.when or ()}  # told by what depends on them
+    wanted = [name for name, param in space.params.items() if not (isinstance(param, Constant) or name in parents)]
+    left = given.passes_over(wanted)
+    if left:
+        holes = ", ".join(f"{{{name}}}" for name in left)
+        log.info("the command does not name %s: the program finds it in its environment, or nowhere", safe(holes))
 
 
 def _inside(names: Sequence[str]) -> tuple[str, ...]:

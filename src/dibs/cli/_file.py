@@ -128,7 +128,8 @@ def _split(target: str) -> tuple[Path, str]:
     if path.is_dir():
         raise UsageError(f"{path} is a folder: give the Python file that has the space and the objective")
     if not path.exists():
-        raise UsageError(f"there is no file {path}")
+        meant = path.with_name(f"{path.name}.py")
+        raise UsageError(f"there is no file {path}" + (f": did you mean {meant}?" if meant.is_file() else ""))
     return path.resolve(), name
 
 

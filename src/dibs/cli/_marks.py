@@ -13,7 +13,7 @@ _BLOCKS, _ASCII = "▁▂▃▄▅▆▇█", "_.-=+*%#"
 
 def aim_text(goal: str, which: int, goals: int) -> str:
     """``goal min``, or which of several."""
-    return f"goal {goal}" if goals == 1 else f"goal {which} of 0 to {goals - 1}: {goal}"
+    return f"goal {goal}" if goals == 1 else f"goal {which} ({goal}) of 0 to {goals - 1}"
 
 
 def sparkline(values: Sequence[float | None], width: int = 60) -> str:

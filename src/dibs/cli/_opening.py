@@ -26,7 +26,10 @@ def open_source(store: str | None, study: str | None) -> Source:
 def open_study(store: str | None, study: str | None, me: str | None) -> Study:
     """The study for steering, which must be named. Raises NotFound, UsageError, StoreError."""
     opened = Store(needed(store, "store", "FOLDER"), create=False)
-    return Study(opened, needed(study, "study", "NAME"), me=me)
+    try:
+        return Study(opened, needed(study, "study", "NAME"), me=me)
+    except NotFound as wrong:  # what would create it is no remedy here
+        raise NotFound(str(wrong).rsplit("; to create it", 1)[0]) from None
 
 
 def _only_one(store: Store) -> str:

@@ -17,7 +17,7 @@ from ._guard import set_level
 from ._settings import NAME, settings
 
 __all__ = [
-    "DURATION", "GOAL", "SIZE", "SPAN", "as_json", "command", "me_option", "needed", "store_option", "study_option", "verbose", "which_option",
+    "DURATION", "GOAL", "SIZE", "SPAN", "Whole", "as_json", "command", "me_option", "needed", "store_option", "study_option", "verbose", "which_option",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -67,6 +67,23 @@ class Size(click.ParamType[int]):
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
         return "SIZE"
+
+
+class Whole(click.IntRange):
+    """A whole number within bounds, and called that where a word is none."""
+
+    name = "whole number"
+
+
+class Which(Whole):
+    """The number of a goal: ``min`` is an answer to another ``--goal``, that of ``run``."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str) and not value.strip().isdecimal():
+            self.fail(
+                f"{value!r} is no number of a goal: they count from 0, in the order of the study's goals", param, ctx
+            )
+        return super().convert(value, param, ctx)
 
 
 class GoalType(click.ParamType[Any]):
@@ -128,7 +145,7 @@ def study_option(function: F) -> F:
 
 def which_option(function: F) -> F:
     return click.option(
-        "--goal", "which", type=click.IntRange(min=0), default=0, metavar="K", help="Which of several goals, from 0."
+        "--goal", "which", type=Which(min=0), default=0, metavar="K", help="Which of several goals, from 0."
     )(function)
 
 

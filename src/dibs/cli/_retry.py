@@ -8,14 +8,14 @@ from dibs.errors import UsageError
 from dibs.view import Source, trial_detail
 
 from ._opening import open_study
-from ._options import command, me_option, store_option, study_option, verbose
+from ._options import Whole, command, me_option, store_option, study_option, verbose
 from ._text import out
 
 __all__ = ["verb"]
 
 
 @command("retry")
-@click.argument("n", type=click.IntRange(min=0), required=False)
+@click.argument("n", type=Whole(min=0), required=False)
 @store_option
 @study_option
 @me_option

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -72,6 +73,15 @@ class Root(click.Group):
         verb = import_module(f"dibs.cli._{cmd_name}").verb
         assert isinstance(verb, click.Command)
         return verb
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        word = args[0]
+        near = get_close_matches(word, VERBS, n=1)
+        if word not in VERBS and not word.startswith("-") and near and not ctx.resilient_parsing:
+            ctx.fail(f"No such command {word!r}: did you mean {near[0]}?")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Verbs"):

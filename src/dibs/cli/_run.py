@@ -25,6 +25,7 @@ from ._options import (
     GOAL,
     SIZE,
     SPAN,
+    Whole,
     as_json,
     command,
     me_option,
@@ -42,10 +43,8 @@ __all__ = ["conclude", "verb"]
 @click.argument("file", metavar="FILE[:OBJECTIVE]")
 @store_option
 @study_option
-@click.option("--trials", type=click.IntRange(min=0), metavar="N", help="How many in all, over all machines.")
-@click.option(
-    "--workers", type=click.IntRange(min=1), default=1, show_default=True, metavar="W", help="Processes here."
-)
+@click.option("--trials", type=Whole(min=0), metavar="N", help="How many in all, over all machines.")
+@click.option("--workers", type=Whole(min=1), default=1, show_default=True, metavar="W", help="Processes here.")
 @click.option(
     "--goal", type=GOAL, help="What is better, min or max; for several scores min,max.  [default: the file's goal]"
 )
@@ -56,19 +55,17 @@ __all__ = ["conclude", "verb"]
 )
 @click.option("--pruner", metavar="NAME[,NAME]",
               help="median, percentile, asha, hyperband, patience, diverged.  [default: the file's, else none]")  # fmt: skip
-@click.option("--max-step", type=click.IntRange(min=0), metavar="STEP", help="The last step that a full trial reports.")
-@click.option(
-    "--seed", type=click.IntRange(min=0), metavar="S", help="Makes the points the same again.  [default: drawn once]"
-)
+@click.option("--max-step", type=Whole(min=0), metavar="STEP", help="The last step that a full trial reports.")
+@click.option("--seed", type=Whole(min=0), metavar="S", help="Makes the points the same again.  [default: drawn once]")
 @click.option("--time", type=SPAN, help="No new trials after so long, such as 2h.")
 @click.option("--time-limit", type=SPAN, help="A trial that takes longer is failed.")
 @click.option("--memory", type=SIZE, help="A trial whose processes hold more is failed; such as 4G.")
-@click.option("--cpus", type=click.IntRange(min=1), metavar="K", help="Cores for each worker.  [default: its share]")
-@click.option("--gpus", type=click.IntRange(min=1), metavar="K", help="Devices for each worker alone.")
-@click.option("--max-running", type=click.IntRange(min=1), metavar="K",
+@click.option("--cpus", type=Whole(min=1), metavar="K", help="Cores for each worker.  [default: its share]")
+@click.option("--gpus", type=Whole(min=1), metavar="K", help="Devices for each worker alone.")
+@click.option("--max-running", type=Whole(min=1), metavar="K",
               help="Trials at once in the whole study, by those who say so.")  # fmt: skip
-@click.option("--retries", type=click.IntRange(min=0), default=0, metavar="K", help="Try a failed trial K times more.")
-@click.option("--max-failures", type=click.IntRange(min=0), default=3, show_default=True, metavar="K",
+@click.option("--retries", type=Whole(min=0), default=0, metavar="K", help="Try a failed trial K times more.")
+@click.option("--max-failures", type=Whole(min=0), default=3, show_default=True, metavar="K",
               help="Give up if the first K trials of a worker all fail; 0: never.")  # fmt: skip
 @click.option("--stale", type=SPAN, help="Quiet means unseen for so long; fixed at creation.  [default: 1h]")
 @click.option("--rescue-after", type=SPAN, help="Take up trials quiet for so long.  [default: the study's --stale]")

@@ -11,7 +11,7 @@ import click
 from dibs.view import AttemptDetail, TrialDetail, ago, duration, goal_text, score_text, scores_text, trial_detail
 
 from ._opening import open_source
-from ._options import as_json, command, store_option, study_option, verbose
+from ._options import Whole, as_json, command, store_option, study_option, verbose
 from ._text import json_text, out, safe
 
 __all__ = ["verb"]
@@ -21,7 +21,7 @@ _SHOWN = 12  # points of a curve; --json has them all
 
 
 @command("show")
-@click.argument("n", type=click.IntRange(min=0))
+@click.argument("n", type=Whole(min=0))
 @store_option
 @study_option
 @click.option("--replay", is_flag=True, help="Ask the sampler again, with what it was shown then, and compare.")

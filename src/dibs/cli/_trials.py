@@ -11,7 +11,7 @@ from dibs.errors import UsageError
 from dibs.view import STATES, Row, constraints_text, duration, point_text, results_table, scores_text
 
 from ._opening import open_source
-from ._options import as_json, command, store_option, study_option, verbose
+from ._options import Whole, as_json, command, store_option, study_option, verbose
 from ._text import csv_text, json_text, out, table
 
 __all__ = ["verb"]
@@ -26,7 +26,7 @@ _FIXED = ("n", "attempt", "state", "score", "took_s", "me", "host", "started_at"
 @click.option(
     "--sort", type=click.Choice(["n", "score"]), default="n", show_default=True, help="score: the best one first."
 )
-@click.option("--limit", type=click.IntRange(min=0), metavar="K", help="At most K lines.")
+@click.option("--limit", type=Whole(min=0), metavar="K", help="At most K lines.")
 @click.option("--csv", "as_csv", is_flag=True, help="Answer in CSV, with a column for each parameter.")
 @as_json
 @verbose

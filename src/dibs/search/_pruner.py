@@ -100,7 +100,7 @@ class Pruner(ABC):
                 object.__setattr__(twin, field, value)  # whatever the subclass thinks of assignment
         if goal is not None and self.needs_max_step and twin.max_step is None:
             raise UsageError(
-                f"pruner {self.name!r} needs to know how long a trial is: say max_step=, the last step it reports"
+                f"pruner {self.name!r} needs to know how long a trial is: say max_step= (--max-step), the last step it reports"
             )
         return twin
 

@@ -42,7 +42,9 @@ class Threshold(_Alone):
 
     def __init__(self, lower: float | None = None, upper: float | None = None, warmup: int = 0) -> None:
         if lower is None and upper is None:
-            raise UsageError("threshold needs a lower or an upper bound: Threshold(upper=10.0)")
+            raise UsageError(
+                "threshold needs a lower or an upper bound: pass Threshold(upper=10.0), in Python or in the search file"
+            )
         self.lower = None if lower is None else a_number("lower", lower)
         self.upper = None if upper is None else a_number("upper", upper)
         if self.lower is not None and self.upper is not None and self.lower > self.upper:

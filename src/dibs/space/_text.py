@@ -47,7 +47,9 @@ def _param(spec: Any) -> Param:
         raise SpaceError(f'{shown(spec)} is no parameter: write e.g. {{"float": [0, 1]}}')
     kinds = [kind for kind in _FIELDS if kind in spec]
     if len(kinds) != 1:
-        raise SpaceError(f"a parameter has one of {', '.join(_FIELDS)}, not {shown(sorted(map(str, spec)))}")
+        raise SpaceError(
+            f'a parameter has one of {", ".join(_FIELDS)}, such as {{"float": [0, 1]}}, not {shown(sorted(map(str, spec)))}'
+        )
     kind, given = kinds[0], spec[kinds[0]]
     unknown = [key for key in spec if key != kind and key not in _FIELDS[kind]]
     if unknown:

@@ -324,7 +324,7 @@ def _only_read(store: Store, study: str, space: Space | None, goal: Goals | None
     missing = " and ".join(word for word, given in (("a space", space), ("a goal", goal)) if given is None)
     if study in studies:
         raise NotFound(f"study {study!r} has records but no definition: to give it one, give {missing} too")
-    known = ", ".join(repr(name) for name in studies[:10]) or "none"
+    known = ", ".join([*map(repr, studies[:10]), *(["..."] if len(studies) > 10 else [])]) or "none"
     raise NotFound(f"there is no study {study!r} in {store.url} (there: {known}); to create it give {missing}")
 
 

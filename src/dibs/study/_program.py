@@ -192,6 +192,11 @@ def _finish(trial: Trial, told: Told | None) -> None:
         trial.fail(_NO_SCORE)
     elif told.wrong:
         trial.fail(told.wrong)
+    elif told.scores is None and isinstance(trial._attempt.goal, tuple):
+        goals = len(trial._attempt.goal)
+        trial.fail(
+            f'this study has {goals} goals and it gave one score: print {{"scores": [0.1, ...]}}, {goals} numbers in their order'
+        )
     else:
         more: dict[str, Any] = {"constraints": told.constraints} if told.constraints else {}
         trial.done(told.score if told.scores is None else list(told.scores), **more)

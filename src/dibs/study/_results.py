@@ -164,7 +164,8 @@ def no_result(view: View) -> NoResult:
     nearest = _nearest(view)
     if nearest is None:
         what = "done trial with a score" if counted.get("done") else "done trial"
-        return NoResult(f"study {view.study!r} has no {what} yet ({said})")
+        given = f"; attached results ({len(view.given)}) are no trials of it" if len(view.given) else ""
+        return NoResult(f"study {view.study!r} has no {what} yet ({said}){given}")
     n, constraints = nearest
     broken = ", ".join(f"{name!r} by {value:.6g}" for name, value in constraints.items() if value > 0)
     return NoResult(

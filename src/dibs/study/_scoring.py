@@ -46,6 +46,11 @@ def score_of(value: Any, *, finite: bool = True) -> float:
     """A score as a float: a number, a numpy scalar or a 0-d tensor. Raises UsageError that says what it is instead."""
     if type(value) is float and math.isfinite(value):
         return value
+    if isinstance(value, list | tuple):
+        raise UsageError(
+            f"a score must be a number, not {type(value).__name__} ({value!r:.60}): several at once are for trial.done in a "
+            f'study of several goals, such as goal=["min", "max"]'
+        )
     return _number(value, "a score", finite)
 
 
