@@ -167,6 +167,21 @@ def test_a_finite_space_is_never_repeated_while_there_is_more(kind: type[Sampler
 
 
 @EACH
+@pytest.mark.parametrize("goal", ["min", ("min", "max")], ids=["one goal", "two goals"])
+def test_no_copy_of_a_trial_is_proposed_at_an_optimum_in_a_corner(kind: type[Sampler], goal: Any) -> None:
+    """A step within a cell, or a choice drawn again, ends where it began; without noise the best trial looks best again."""
+    space = Space(
+        lr=Float(1e-5, 1e-1, log=True), q=Float(0, 1, step=0.1), layers=Int(1, 8), opt=Choice("a", "bb", "ccc")
+    )
+    sampler, rows = kind(seed=3, goal=goal), []
+    for n in range(60):
+        point: Any = sampler.ask(space, n, History.of(rows))
+        height = point["layers"] + point["q"] + 10 * point["lr"] + len(point["opt"])
+        rows.append((n, point, height if goal == "min" else (height, -height * height), "done", None))
+    assert len({repr(row[1]) for row in rows}) == 60
+
+
+@EACH
 def test_a_finite_space_too_large_to_list(kind: type[Sampler]) -> None:
     space = Space(a=Int(1, 40), b=Int(1, 8), c=Choice(True, 1, 1.0, "1"), d=Choice(0, 1, when={"c": [1]}))
     every = list(space.points())

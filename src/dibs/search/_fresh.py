@@ -1,9 +1,11 @@
 """No repeats: in a finite space no point that anybody has, or had, is proposed while others remain.
 
-A space with a continuous parameter has no repeats to speak of, and pays nothing.
+A space with a continuous parameter has no repeats but copies of rows that a sampler began with: see ``copies``.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -11,9 +13,10 @@ from ._cube import Cube
 from ._past import Past
 from ._stream import Array, Stream
 
-__all__ = ["Fresh"]
+__all__ = ["Fresh", "copies"]
 
 _TRIES = 64
+_ALIKE = 1e-9
 
 
 class Fresh:
@@ -53,3 +56,9 @@ class Fresh:
                     break
         result: Array = found[0] if len(found) else rows[0]
         return result
+
+
+def copies(rows: Array, known: Array) -> Any:
+    """Which rows one of ``known`` equals, last bits aside."""
+    same: Any = (np.abs(rows[:, None] - known) < _ALIKE) | (np.isnan(rows)[:, None] & np.isnan(known))
+    return same.all(axis=2).any(axis=1)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ._cube import Cube
 from ._feasible import log_feasibility
-from ._fresh import Fresh
+from ._fresh import Fresh, copies
 from ._gaussian import Features, Posterior, fitted, scaled, standardised
 from ._goals import near_weights, violation
 from ._model import Model, believed
@@ -32,6 +32,7 @@ _TOPS = (6, 5, 4, 3)
 _BELIEF = 10.0
 _CLOSE = 0.01  # of the range: nobody is sent where somebody is already at work,
 _TAKEN = 1e6  # unless there is nothing else
+_AT_ONCE = 64
 
 
 @register
@@ -102,8 +103,18 @@ def propose_by_improvement(cube: Cube, past: Past, stream: Stream, fresh: Fresh)
         if len(closer):
             candidates = np.concatenate([candidates, closer])
             gains = np.concatenate([gains, gain(closer)])
-    found: Array = candidates[np.argmax(gains)]
-    return found
+    return _first_new(candidates[np.argsort(-gains, kind="stable")], rows)
+
+
+def _first_new(candidates: Array, known: Array) -> Array | None:
+    """The first that is none of ``known``: a step within a cell, or a choice drawn again, ends where it began."""
+    for start in range(0, len(candidates), _AT_ONCE):
+        some = candidates[start : start + _AT_ONCE]
+        new = ~copies(some, known)
+        if new.any():
+            found: Array = some[np.argmax(new)]
+            return found
+    return None
 
 
 def _taken(rows: Array, running: Array) -> Any:

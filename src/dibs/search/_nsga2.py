@@ -13,7 +13,7 @@ import numpy as np
 
 from ._checks import a_count
 from ._cube import Cube
-from ._fresh import Fresh
+from ._fresh import Fresh, copies
 from ._model import Model
 from ._past import Past, rows_at
 from ._population import population_of
@@ -25,7 +25,6 @@ __all__ = ["NSGA2"]
 _CROSSED = 0.9
 _SPREAD_CROSSED, _SPREAD_MUTATED = 15.0, 20.0
 _BELOW_ONE = 1 - 2.0**-53
-_ALIKE = 1e-9
 _NEWEST = 64  # of them, and of what is running, no child is a copy
 _TRIES = 16  # children, of which the first that is news is taken
 
@@ -61,15 +60,9 @@ class NSGA2(Model):
         children = cube.closed(_mutated(cube, children, stream))
         if cube.choices.any() or cube.cells.any():
             known = rows_at(cube, past, np.concatenate([past.scored[best], past.scored[-_NEWEST:], past.running]))
-            children = children[~_copies(children, known)]
+            children = children[~copies(children, known)]
         children = fresh.of(children)
         return children[0] if len(children) else None
-
-
-def _copies(rows: Array, known: Array) -> Any:
-    """Which rows one of ``known`` equals, last bits aside."""
-    same: Any = (np.abs(rows[:, None] - known) < _ALIKE) | (np.isnan(rows)[:, None] & np.isnan(known))
-    return same.all(axis=2).any(axis=1)
 
 
 def _crossed(cube: Cube, a: Array, b: Array, stream: Stream) -> Array:
