@@ -26,7 +26,7 @@ FEW_SEEDS = 5
 def long_form(seeds: int) -> list[Game]:
     """In the order of what they tell: what breaks off early still is a whole."""
     every = [*HARD, *EASY]
-    games = wanted(list(METHODS), every, [8, 32], seeds)
+    games = wanted([*METHODS, "tpe"], every, [8, 32], seeds)
     games += wanted(list(METHODS), every, [1, 100], seeds)
     return games + (wanted(["optuna-gp"], list(FEW), [8, 32], FEW_SEEDS) if has_torch() else [])
 

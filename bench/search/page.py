@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import statistics
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,14 @@ __all__ = ["page", "write"]
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "benchmarks-search.md"
 AIM, MARK = 0.25, "200"
 WORKERS = [1, 8, 32, 100]
-NAMES = {"auto": "auto", "optuna": "Optuna", "optuna-gp": "Optuna's GPSampler", "neps": "NePS", "random": "chance"}
+NAMES = {
+    "auto": "auto",
+    "tpe": "tpe",
+    "optuna": "Optuna",
+    "optuna-gp": "Optuna's GPSampler",
+    "neps": "NePS",
+    "random": "chance",
+}
 
 
 def write(games: Mapping[Game, dict[str, Any]]) -> None:
@@ -29,8 +37,10 @@ def write(games: Mapping[Game, dict[str, Any]]) -> None:
 def page(games: Mapping[Game, dict[str, Any]]) -> str:
     """The page as text."""
     games = {game: one for game, one in games.items() if game.function in (*HARD, *EASY)}
-    methods = [m for m in ("auto", "random", "optuna-gp", "neps", PEER) if any(game.method == m for game in games)]
-    everywhere = [m for m in methods if m in ("auto", "random", PEER)]
+    methods = [
+        m for m in ("auto", "tpe", "random", "optuna-gp", "neps", PEER) if any(game.method == m for game in games)
+    ]
+    everywhere = [m for m in methods if m in ("auto", "tpe", "random", PEER)]
     workers = [w for w in WORKERS if any(game.workers == w for game in games)]
     versions = {m: next(one["version"] for game, one in games.items() if game.method == m) for m in methods}
     parts = [
@@ -64,13 +74,13 @@ def page(games: Mapping[Game, dict[str, Any]]) -> str:
 def _intro(versions: dict[str, str]) -> str:
     shown = ", ".join(f"{NAMES[m]} {version}" for m, version in versions.items() if m != "random")
     return f"""Simulated studies of 200 trials with W workers asking at once, dibs' default sampler beside Optuna's default.
-Regret is log10 of (best - least) / (median of chance - least), at least -5 (tables: -3); less is better. Differences are paired by
-function and seed; the standard error takes the functions as given and the seeds as drawn. Which functions are hard, what a
-game is and what the aim is was written down before these games were played:
+Regret is log10 of (best - least) / (median of chance - least), at least -5 (tables: -3); less is better. Differences are
+paired by function and seed; the standard error takes the functions as given and the seeds as drawn. Which functions are
+hard, what a game is and what the aim is was written down before these games were played:
 [bench/search/README.md](../../bench/search/README.md).
 
-Played by {shown} on {platform.system()}, {os.cpu_count()} shared cores, Python {platform.python_version()}. CPU times are
-those of a busy machine: compare them with one another. Rerun: `python -m bench.search --long` (hours; without `--long` ten
+Versions: {shown}; {platform.system()}, {os.cpu_count()} shared cores, Python {platform.python_version()}. CPU times are those
+of a busy machine: compare them with one another. Rerun: `python -m bench.search --long` (hours; without `--long` ten
 minutes), then `--page`, which writes this page."""
 
 
@@ -91,7 +101,20 @@ def _verdicts(games: Mapping[Game, dict[str, Any]]) -> list[str]:
         lines.append(
             f"| no function worse at p < 0.05, corrected | {w} | {found} | {'**missed**' if behind else 'met'} |"
         )
-    return [_text(lines)]
+    return [_text(lines), *(_close(games, w) for w in (8, 32))]
+
+
+def _close(games: Mapping[Game, dict[str, Any]], w: int) -> str:
+    """The hard functions that carry nothing of the mean, and those that carry half of it."""
+    gaps = {f: statistics.fmean(values) for f, values in against(games, HARD, "auto", w, MARK).items()}
+    even = ", ".join(f"{f} ({gap:+.2f})" for f, gap in gaps.items() if gap > -0.1)
+    carry, order = [], sorted(gaps, key=gaps.__getitem__)
+    while order and 2 * sum(gaps[f] for f in carry) > sum(gaps.values()):
+        carry.append(order.pop(0))
+    return (
+        f"W = {w}: half of the mean comes from {', '.join(carry)}; the median function is at "
+        f"{statistics.median(gaps.values()):+.2f}. Less than 0.1 ahead, or behind: {even or 'none'}."
+    )
 
 
 def _text(lines: list[str]) -> str:

@@ -83,7 +83,7 @@ def summary_table(games: Games, functions: list[str], methods: list[str], worker
             gaps = against(games, functions, m, w, mark)
             if m != PEER and gaps:
                 every = [g for values in gaps.values() for g in values]
-                cells[4] = "{:+.2f} ± {:.2f}".format(*spread(gaps))
+                cells[4] = _gap(gaps)
                 cells[5] = f"{_share(every, -1)}, {_share(every, 1)}"
             lines.append(_line(cells))
     return lines
@@ -95,7 +95,7 @@ def marks_table(games: Games, functions: list[str], method: str, workers: list[i
     for w in workers:
         gaps = [against(games, functions, method, w, mark) for mark in marks]
         if gaps[0]:
-            lines.append(_line([w, *("{:+.2f} ± {:.2f}".format(*spread(gap)) for gap in gaps)]))
+            lines.append(_line([w, *map(_gap, gaps)]))
     return lines
 
 
@@ -114,10 +114,16 @@ def functions_table(games: Games, functions: list[str], method: str, w: int, mar
         ours, theirs = ([games[Game(m, f, w, s)]["regret"][mark] for s in seeds] for m in (method, PEER))
         lines.append(_line([
             f, len(seeds), f"{statistics.fmean(ours):.2f}", f"{statistics.fmean(theirs):.2f}",
-            "{:+.2f} ± {:.2f}".format(*spread({f: gaps[f]})), f"{_share(gaps[f], -1)}, {_share(gaps[f], 1)}",
+            _gap({f: gaps[f]}), f"{_share(gaps[f], -1)}, {_share(gaps[f], 1)}",
             _p(raw[f]), _p(corrected[f]),
         ]))  # fmt: skip
     return lines, [f for f, p in corrected.items() if p < 0.05]
+
+
+def _gap(gaps: Mapping[str, list[float]]) -> str:
+    """A mean difference; its error only where every function has two seeds at least."""
+    mean, error = spread(gaps)
+    return f"{mean:+.2f} ± {error:.2f}" if all(len(values) > 1 for values in gaps.values()) else f"{mean:+.2f}"
 
 
 def _share(gaps: list[float], sign: int) -> str:

@@ -35,7 +35,7 @@ def test_a_space_from_a_search_file(studied: Call, wider: str) -> None:
         "0 results of spam attached to spam 2; 0 were there\n"
         "  left out: 4 without warm, which is new: fill says what it was\n"
     )
-    assert done.stderr == f"to go on: dibs run {shlex.quote(wider)} --study 'spam 2' --trials N\n"
+    assert done.stderr == f"to go on: dibs run {shlex.quote(wider)} --store s --study 'spam 2' --trials N\n"
     done = studied("fork", "spam", "spam 2", "--store", "s", "--space", wider, "--fill", 'warm="1"')
     assert done.stdout == "4 results of spam attached to spam 2; 0 were there\n"
     done = studied("fork", "spam", "spam 2", "--store", "s", "--space", wider, "--fill", 'warm="1"', "--json")
@@ -84,7 +84,7 @@ def test_without_a_space_it_is_the_same_search_begun_again(studied: Call) -> Non
 
 def test_the_seed_and_the_study_of_a_dibs_toml_are_the_old_ones(studied: Call, tmp_path: Path) -> None:
     (tmp_path / "dibs.toml").write_text('store = "./s"\nstudy = "spam"\nseed = 1\n')
-    studied("fork", "spam", "two")
+    assert studied("fork", "spam", "two").stderr.endswith("to go on: dibs run FILE --study two --trials N\n")
     one, two = Study("s", "spam").definition, Study("s", "two").definition
     assert one is not None
     assert two is not None

@@ -115,9 +115,10 @@ def test_a_file_with_goals_that_cannot_be_meant(dibs: Call, tmp_path: Path, goal
     assert 'goal = "min"' in told
 
 
-def test_the_flag_and_dibs_toml_say_several_goals(dibs: Call, tmp_path: Path) -> None:
+@pytest.mark.parametrize("goal", ['"min, max"', '["min", "max"]'])
+def test_the_flag_and_dibs_toml_say_several_goals(dibs: Call, tmp_path: Path, goal: str) -> None:
     file = searching(tmp_path, "None")
-    (tmp_path / "dibs.toml").write_text('goal = "min, max"\n')
+    (tmp_path / "dibs.toml").write_text(f"goal = {goal}\n")
     dibs("run", file, *RUN, code=1)
     assert Study("s", "two").goal == ("min", "max")
     assert "goal" in dibs("run", file, *RUN, "--goal", "max,min", code=4).stderr

@@ -92,6 +92,10 @@ def test_a_search_file_may_name_study_and_trials_and_flags_win(dibs: Call, searc
         ("trials = true", "trials must be a whole number, not True"),
         ("store = ", "does not read"),
         ("store = 's'\ntime = []", "time must be seconds or a text"),
+        ("goal = 1", "goal must be a text, or a list of two or more, not 1"),
+        ("goal = ['min']", "goal must be a text, or a list of two or more"),
+        ("goal = ['min', 1]", "goal must be a text, or a list of two or more"),
+        ("store = ['min', 'max']", "store must be a text, not"),
     ],
 )
 def test_a_wrong_dibs_toml_is_named(dibs: Call, tmp_path: Path, text: str, said: str) -> None:

@@ -13,6 +13,7 @@ from click.testing import Result
 
 from dibs import Choice, Float, Int, Space, Store, Study
 from dibs.cli._marks import bar, sparkline
+from dibs.cli._text import _drawn
 
 Call = Callable[..., Result]
 ESC = "\x1b[31mred\x1b[0m\u202e"
@@ -106,3 +107,21 @@ def test_a_terminal_without_the_marks_gets_plain_ones(studied: Call, spawn: Call
     assert child.returncode == 0, err
     assert out.isascii()
     assert "\\u" not in out
+
+
+@pytest.mark.parametrize("columns", [10, 30, 60, 80, 200])
+def test_half_a_number_is_not_drawn_on_a_narrow_terminal(
+    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    numbers = [f"{k}.2345" for k in range(1, 9)]
+    header = ["", *(f"'a long choice {k}'" for k in range(8))]
+    _drawn(header, [["some value", *numbers], ["another value", *[""] * 8]], set(range(1, 9)), 2)
+    shown = capsys.readouterr().out
+    assert [word for word in shown.split() if word in numbers] == numbers
+    assert max(map(len, shown.splitlines())) <= max(columns, 85)
+    _drawn(["trial", "point"], [["7", "x=1 " * 30]], {0}, 0)
+    shown = capsys.readouterr().out
+    assert shown.count("x=1") == 30
+    assert max(map(len, shown.splitlines())) <= max(columns, 14)
+    _drawn(["trial", "point"], [], {0}, 0)

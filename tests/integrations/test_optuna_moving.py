@@ -200,6 +200,29 @@ def test_a_result_written_by_hand_stops_no_export(tmp_path: Path) -> None:
     assert [trial.state for trial in made.trials] == [TrialState.FAIL, TrialState.COMPLETE]
 
 
+def test_an_attached_result_written_by_hand_stops_no_export(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    study = Study(tmp_path / "store", "s", {"x": Float(0.0, 1.0)}, goal=["min", "max"])
+    for x in (0.25, 0.5):
+        study.attach({"x": x}, [x, 1])
+    path = min((tmp_path / "store" / study.store.keys("s").given).iterdir())
+    path.write_text(json.dumps({**json.loads(path.read_text()), "point": {"x": 7.0}}))
+    assert len(export(Study(Store(tmp_path / "store"), "s")).trials) == 1
+    assert path.name in caplog.text
+
+
+def test_constraints_that_no_study_takes_stop_no_import(tmp_path: Path) -> None:
+    theirs = optuna.create_study(storage=(storage := optuna.storages.InMemoryStorage()), study_name="s")
+    wild: list[Any] = [{"gb": 1.0}, {f"c{k}": 1.0 for k in range(65)}, {"": -1.0}, None]
+    for k, constraints in enumerate(wild):
+        theirs.add_trial(
+            optuna.trial.create_trial(
+                params={"x": k / 8}, distributions={"x": FloatDistribution(0, 1)}, value=1.0, constraints=constraints
+            )
+        )
+    told = import_study(storage, "s", tmp_path / "store")
+    assert (told.attached, dict(told.left)) == (2, {"with constraints that no study takes": 2})
+
+
 F, C = FloatDistribution, CategoricalDistribution
 
 

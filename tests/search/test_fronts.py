@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -88,3 +89,41 @@ def test_shapes_that_do_not_fit() -> None:
         non_dominated([1, 2], ("min", "min"))
     with pytest.raises(UsageError, match="excess of shape"):
         non_dominated([[1, 2], [3, 4]], ("min", "min"), [1.0])
+
+
+@pytest.mark.parametrize("goals", range(1, 8))
+def test_more_rows_than_are_looked_at_in_pairs(goals: int) -> None:
+    """Ties, constant goals, copies, long fronts and short ones."""
+    random = np.random.default_rng(goals)
+    for rows in (65, 130, 400):
+        for shape in ("ties", "front", "constant", "spread"):
+            table = random.integers(0, 6, (rows, goals)) * 1.0 if shape == "ties" else random.random((rows, goals))
+            if shape in ("front", "constant"):
+                table[:, 0] = -table[:, 1:].sum(axis=1)
+            if shape == "constant":
+                table[:, -1] = 0.5
+            table[::7] = table[3]
+            below = (table[:, None] <= table[None]).all(axis=2)
+            beaten = (below & ~below.T).any(axis=0)
+            assert non_dominated(table, ("min",) * goals if goals > 1 else "min").tolist() == (~beaten).tolist(), shape
+
+
+@pytest.mark.parametrize("goals", [3, 4])
+def test_a_long_front_costs_no_look_at_each_of_its_rows(goals: int) -> None:
+    """Every call is counted: a loop over the front has some for each of its rows."""
+    table = np.random.default_rng(0).random((8_192, goals))
+    table[:, 0] = -table[:, 1:].sum(axis=1)
+    calls = 0
+
+    def count(_frame: Any, _event: str, _argument: Any) -> None:
+        nonlocal calls
+        calls += 1
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        front = non_dominated(table, ("min",) * goals)
+    finally:
+        sys.setprofile(before)
+    assert front.all()
+    assert calls < 10 * len(table)

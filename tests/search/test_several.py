@@ -17,7 +17,23 @@ from hypothesis import strategies as st
 from tests.space.spaces import points, spaces, typed_items
 
 from dibs.errors import UsageError
-from dibs.search import CMAES, GP, NSGA2, STATES, TPE, Auto, History, Random, Sampler, Sobol, make_sampler
+from dibs.search import (
+    CMAES,
+    GP,
+    NSGA2,
+    STATES,
+    TPE,
+    Auto,
+    History,
+    Random,
+    Sampler,
+    Sobol,
+    _goals,
+    make_sampler,
+    non_dominated,
+)
+from dibs.search._fronts import undominated
+from dibs.search._goals import merged
 from dibs.space import Space
 
 from .golden_models import MIXED, NUMBERS
@@ -194,3 +210,28 @@ def test_nothing_keeps_the_constraints_yet() -> None:
         by_chance = [Random(seed=s).ask(NUMBERS, 40) for s in range(5)]
         ours, theirs = (np.mean([answer(NUMBERS, p, 1)[0] for p in every]) for every in (asked, by_chance))
         assert ours < nearest[kind.name] * theirs
+
+
+def test_the_weighed_score_is_the_same_whatever_is_remembered() -> None:
+    """The front that it is measured on is found again among what is new: the last blocks of rows."""
+    random = np.random.default_rng(0)
+    table = random.random((1_500, 4))
+    table[:, 0] = -table[:, 1:].sum(axis=1)
+    table[1_300:, 2] -= 0.5  # what came last beats some of what is remembered
+    weights = np.array([0.1, 0.2, 0.3, 0.4])
+    for rows in (1, 255, 256, 511, 512, 513, 1_023, 1_024, 1_299, 1_500):
+        some = table[:rows]
+        low, worst = some.min(axis=0), some[non_dominated(some, ("min",) * 4)].max(axis=0)
+        parts = (some - low) / np.where(worst > low, worst - low, 1.0) * weights
+        assert np.array_equal(merged(some, weights), parts.max(axis=1) + 0.05 * parts.sum(axis=1))
+
+
+def test_an_ask_looks_at_what_is_new_in_a_long_front_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(0)
+    table = random.random((5_000, 3))
+    table[:, 0] = -table[:, 1:].sum(axis=1)
+    merged(table[:4_999], np.ones(3) / 3)
+    looked: list[int] = []
+    monkeypatch.setattr(_goals, "undominated", lambda rows: (looked.append(len(rows)), undominated(rows))[1])
+    merged(table, np.ones(3) / 3)
+    assert 0 < sum(looked) < 1_000

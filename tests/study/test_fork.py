@@ -249,6 +249,10 @@ def test_somebody_elses_seed_is_as_created(store: Store) -> None:
         ({"drop": ["y"]}, "no such parameter"),
         ({"space": {"x": Float(0, 1), "bad": [1, 2]}}, "bad"),
         ({"space": {}}, "empty"),
+        ({"drop": None}, "drop is a list of names"),
+        ({"drop": ["k", 5]}, "drop is a list of names"),
+        ({"drop": [["k"]]}, "drop is a list of names"),
+        ({"fill": [("k", 1)]}, "fill is a mapping"),
     ],
 )
 def test_what_cannot_be_meant_is_said_before_anything_is_made(store: Store, kwargs: dict[str, Any], said: str) -> None:

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from dibs.cell import frozen_in
 from dibs.errors import UsageError
@@ -81,15 +82,17 @@ def verb(
     if as_json:
         out(json.dumps({"study": new, **told._asdict()}))
     else:
-        _say(new, told, file, _runs_programs(opened, file))
+        given = click.get_current_context().get_parameter_source("store") is ParameterSource.COMMANDLINE
+        _say(new, told, file, _runs_programs(opened, file), store if given else None)
     return 0
 
 
-def _say(new: str, told: Forked, file: str | None, programs: bool) -> None:
+def _say(new: str, told: Forked, file: str | None, programs: bool, store: str | None) -> None:
     out(f"{told.attached} results of {safe(told.of)} attached to {safe(new)}; {told.there} were there")
     for reason, count in told.left.items():
         out(f"  left out: {count} {safe(reason)}")
-    named = f"--study {safe(shlex.quote(new))} --trials N"
+    place = f"--store {safe(shlex.quote(store))} " if store else ""
+    named = f"{place}--study {safe(shlex.quote(new))} --trials N"
     if programs:
         out(f"to go on: dibs exec {named} -- COMMAND", err=True)
     else:

@@ -16,8 +16,9 @@ __all__ = ["NAME", "find", "settings"]
 NAME = "dibs.toml"
 _TEXT, _COUNT, _SPAN, _YES = "a text", "a whole number", 'seconds or a text such as "90s", "5m", "2h"', "true or false"
 _SIZE = 'bytes or a text such as "512M", "4G"'
+_GOAL = "a text, or a list of two or more"
 _KINDS = {
-    "store": _TEXT, "study": _TEXT, "me": _TEXT, "work": _TEXT, "goal": _TEXT, "sampler": _TEXT, "pruner": _TEXT,
+    "store": _TEXT, "study": _TEXT, "me": _TEXT, "work": _TEXT, "goal": _GOAL, "sampler": _TEXT, "pruner": _TEXT,
     "fsync": _TEXT, "max_step": _COUNT,
     "trials": _COUNT, "workers": _COUNT, "retries": _COUNT, "seed": _COUNT, "max_failures": _COUNT,
     "cpus": _COUNT, "gpus": _COUNT, "max_running": _COUNT, "memory": _SIZE, "time_limit": _SPAN,
@@ -26,6 +27,7 @@ _KINDS = {
 }  # fmt: skip
 _TYPES: dict[str, tuple[type, ...]] = {
     _TEXT: (str,),
+    _GOAL: (str, list),
     _COUNT: (int,),
     _SPAN: (int, float, str),
     _SIZE: (int, str),
@@ -59,8 +61,11 @@ def read(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path}: unknown {said}; the keys are {', '.join(sorted(_KINDS))}")
     for key, value in found.items():
         kind = _KINDS[key]
-        if not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and kind is not _YES):
+        good = isinstance(value, _TYPES[kind]) and (not isinstance(value, bool) or kind is _YES)
+        if not good or (isinstance(value, list) and (len(value) < 2 or not all(type(each) is str for each in value))):
             raise UsageError(f"{path}: {key} must be {kind}, not {value!r}")
+        if isinstance(value, list):
+            found[key] = ",".join(value)
     for key in ("store", "work"):
         if key in found and "://" not in found[key] and not found[key].startswith("~"):
             found[key] = str(path.parent / found[key])

@@ -16,6 +16,8 @@ from unicodedata import category
 __all__ = ["csv_text", "escaped", "json_text", "out", "safe", "table"]
 
 _HARMLESS = "\u200d\ufe0f"  # they join emoji
+_BETWEEN = 3  # columns between two of a table that is drawn
+_LEAST = 6  # columns that a text keeps
 _UNSAFE = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
@@ -74,15 +76,29 @@ def table(header: Sequence[str], rows: Sequence[Sequence[Any]], *, right: Iterab
 
 def _drawn(header: Sequence[str], cells: list[list[str]], numbers: set[int], indent: int) -> None:
     from rich import box
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
     drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    console = Console(file=sys.stdout, highlight=False)
+    longest = [max(map(cell_len, column), default=0) for column in zip(*cells, strict=True)] or [0] * len(header)
+    heads = [*map(cell_len, header)]
+    spare = console.width - indent - _BETWEEN * (len(header) - 1)
+    tight = sum(map(max, longest, heads)) > spare
+    # half a number is another number: texts are folded, and what is still too wide is left to the terminal
+    widths = [
+        max(longest[at], min(heads[at], _LEAST)) if tight and at in numbers else None for at in range(len(header))
+    ]
+    needed = sum(min(_LEAST, longest[at]) if width is None else width for at, width in enumerate(widths))
+    console.width += max(0, needed - spare) if tight else 0
     for at, name in enumerate(header):
-        drawn.add_column(Text(name), justify="right" if at in numbers else "left", overflow="fold")
+        drawn.add_column(
+            Text(name), justify="right" if at in numbers else "left", overflow="fold", width=widths[at]
+        )  # fmt: skip
     for row in cells:
         drawn.add_row(*map(Text, row))  # Text: what looks like markup in a name is not markup
     sys.stdout.flush()
-    Console(file=sys.stdout, highlight=False).print(Padding(drawn, (0, 0, 0, indent)))
+    console.print(Padding(drawn, (0, 0, 0, indent)))

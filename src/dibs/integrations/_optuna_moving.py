@@ -52,14 +52,16 @@ def import_study(
 
     ``source``: a database's URL, a journal file's path, or a storage. The study is created with the space that the
     trials were drawn from if it is not there. Trials without a finite result are counted and left out, and so are those
-    that are not in the study's space. Several objectives are several goals, and constraints come along by their names.
-    Again = nothing twice. Raises NotFound (no such study or file), UsageError (more than 8 objectives, nothing to
-    import), SpaceError (no space can be told from the trials), StoreError, RefusedError.
+    that are not in the study's space, or whose constraints no study takes (more than 64, one without a name). Several
+    objectives are several goals, and constraints come along by their names. Again = nothing twice. Raises NotFound (no
+    such study or file), UsageError (more than 8 objectives, nothing to import), SpaceError (no space can be told from
+    the trials), StoreError, RefusedError.
     """
     theirs = _opened(source, study_name)
     trials = theirs.get_trials(deepcopy=False)
     complete = [trial for trial in trials if trial.state is TrialState.COMPLETE]
     told = Imported(_joined(store, name or study_name, theirs, complete))
+    _ = told.study.space  # no trial is at fault if there is none
     told.study.view.refresh()  # what is attached already costs no write
     for trial in trials:
         if trial.state is not TrialState.COMPLETE:
@@ -78,6 +80,10 @@ def _attach(told: Imported, trial: FrozenTrial) -> None:
         new = told.study.attach(_point(trial.params), score, constraints=trial.constraints)
     except SpaceError as wrong:
         told.left["not in the space"] += 1
+        log.warning("trial %d is left out: %s", trial.number, wrong)
+        return
+    except UsageError as wrong:  # of the scores it is known that they are finite
+        told.left["with constraints that no study takes"] += 1
         log.warning("trial %d is left out: %s", trial.number, wrong)
         return
     told.attached += new
@@ -130,9 +136,10 @@ def export(study: Study, *, curves: bool = True) -> optuna.Study:
     """The study as one of Optuna's, in memory: all trials, for its plots and importances. Reads, and writes nothing.
 
     Trial n has the number n as far as no index is missing; attached results come last. Interrupted trials count as
-    failed; one whose point is not of the space is left out, and told in the log. Several goals are several objectives, and
-    constraints keep their names. A choice that Optuna cannot tell from another (True and 1) or not keep (a tuple) is its
-    canonical text. ``curves``: the whole curves as intermediate values (one read per trial), else none. Raises StoreError.
+    failed; what has a point that is not of the space is left out, and told in the log. Several goals are several
+    objectives, and constraints keep their names. A choice that Optuna cannot tell from another (True and 1) or not keep
+    (a tuple) is its canonical text. ``curves``: the whole curves as intermediate values (one read per trial), else none.
+    Raises StoreError.
     """
     space = study.space
     distributions = {name: _distribution(space[name]) for name in space.names}
@@ -140,6 +147,13 @@ def export(study: Study, *, curves: bool = True) -> optuna.Study:
     made = optuna.create_study(directions=directions, study_name=study.name)
     results = study.results()
     source = Source.over(study) if curves else None
+
+    def add(what: str, *terms: Any) -> None:
+        try:
+            made.add_trial(_frozen(space, distributions, *terms))
+        except (SpaceError, ValueError, TypeError) as wrong:  # of a loop of somebody's own, with another space
+            log.warning("%s is left out of the export: %s", what, wrong)
+
     for result in results:
         steps: dict[int, float] = {}
         if source is not None:
@@ -148,21 +162,13 @@ def export(study: Study, *, curves: bool = True) -> optuna.Study:
         state = STATES[result.state]
         if state is TrialState.COMPLETE and len(result.scores) != len(directions):  # a record written by hand
             state = TrialState.FAIL
-        try:
-            trial = _frozen(
-                space, distributions, result.point, state, result.scores, steps, result.started, result.took,
-                result.constraints,
-            )  # fmt: skip
-        except (SpaceError, ValueError, TypeError) as wrong:  # claimed by a loop of somebody's own, with another space
-            log.warning("trial %d is left out of the export: %s", result.n, wrong)
-            continue
-        made.add_trial(trial)
-    for _, each in sorted(study.view.given.items()):
+        add(
+            f"trial {result.n}", result.point, state, result.scores, steps, result.started, result.took, result.constraints
+        )  # fmt: skip
+    for key, each in sorted(study.view.given.items()):
         scores = each.scores if each.score is None else (each.score,)
         if len(scores) == len(directions):  # one written by hand may have others
-            made.add_trial(
-                _frozen(space, distributions, each.point, TrialState.COMPLETE, scores, {}, None, None, each.constraints)
-            )
+            add(key, each.point, TrialState.COMPLETE, scores, {}, None, None, each.constraints)
     return made
 
 

@@ -13,13 +13,14 @@ from itertools import combinations
 
 import numpy as np
 
-from ._fronts import undominated
+from ._fronts import both, undominated
 from ._stream import Array, Stream
 
 __all__ = ["drawn_weights", "merged", "near_weights", "violation"]
 
 _WEIGHTS = 12  # about so many of them
 _AUGMENTED = 0.05
+_BLOCK = 256
 _ALONE = 0.2  # else the ends of the front are found late, and with them what a goal's range is
 
 
@@ -65,13 +66,31 @@ def merged(table: Array, weights: Array) -> Array:
     if not len(table):
         return np.empty(0)
     table = table / np.maximum(1.0, np.abs(table).max(axis=0) / 1e100)
-    low, worst = table.min(axis=0), table[undominated(table)].max(axis=0)
+    low, worst = table.min(axis=0), _front(table).max(axis=0)
     for high in (np.median(table, axis=0), table.max(axis=0)):  # where the front has one value only
         worst = np.where(worst > low, worst, high)
     parts = (table - low) / np.where(worst > low, worst - low, 1.0)
     weighed = parts * weights
     score: Array = weighed.max(axis=1) + _AUGMENTED * weighed.sum(axis=1)
     return score
+
+
+def _front(table: Array) -> Array:
+    """The rows of the front, of equal ones one at least: looked for at every ask among what is new only.
+
+    What is new is the last one or two blocks, so that a trial may be settled late and move nothing that is remembered.
+    """
+    settled = max(0, len(table) // _BLOCK - 1) * _BLOCK if table.shape[1] > 2 else 0
+    new = table[settled:]
+    new = new[undominated(new)]
+    return both(_remembered(table[:settled].tobytes(), table.shape[1]), new) if settled else new
+
+
+@lru_cache(maxsize=8)
+def _remembered(table: bytes, goals: int) -> Array:
+    rows = np.frombuffer(table).reshape(-1, goals)
+    front: Array = rows[undominated(rows)]
+    return front
 
 
 def violation(excess: Array) -> Array:

@@ -58,6 +58,8 @@ def fork(
     new = old if space is None else space if isinstance(space, Space) else Space(space)
     if name == study.name:
         raise UsageError(f"a fork is a study of its own: give it another name than {name!r}")
+    if fill is not None and not isinstance(fill, Mapping):
+        raise SpaceError(f"fill is a mapping of names to values, not {fill!r:.80}")
     translate = _Translate(old, new, dict(fill or {}), drop)
     made = _made(study, name, new, seed)
     left: Counter[str] = Counter()
@@ -158,7 +160,10 @@ class _Translate:
 
     def __init__(self, old: Space, new: Space, fill: dict[str, Any], drop: Collection[str]) -> None:
         self.old, self.new = old, new
-        self.drop = frozenset([drop] if isinstance(drop, str) else drop)
+        drop = [drop] if isinstance(drop, str) else drop
+        if not isinstance(drop, Collection) or not all(isinstance(name, str) for name in drop):
+            raise SpaceError(f"drop is a list of names, not {drop!r:.80}")
+        self.drop = frozenset(drop)
         for name in sorted(self.drop - old.params.keys()):
             raise SpaceError(f"drop={name!r}: the old space has no such parameter", parameter=name)
         for name, value in fill.items():
