@@ -51,7 +51,7 @@ def test_a_space_from_toml_and_a_parameter_that_is_gone(studied: Call, tmp_path:
     words = ("fork", "spam", "two", "--store", "s", "--space", "space.toml")
     done = studied(*words)
     assert "left out: 4 with kind, which is gone" in done.stdout
-    assert done.stderr == "to go on: dibs exec --study two --trials N -- COMMAND\n"  # TOML has no objective to run
+    assert done.stderr == "to go on: dibs exec --store s --study two --trials N -- COMMAND\n"  # TOML has no objective to run
     assert studied(*words, "--drop", "kind").stdout == "4 results of spam attached to two; 0 were there\n"
 
 
@@ -71,8 +71,8 @@ def test_a_study_of_programs_goes_on_with_one(studied: Call, tmp_path: Path) -> 
     words = ("--store", "s", "--study", "programs", "--goal", "min", "--trials", "1")
     studied("exec", "--space", "space.toml", *words, "--", "./score.sh", "{x}")
     done = studied("fork", "programs", "two", "--store", "s")
-    assert done.stderr == "to go on: dibs exec --study two --trials N -- COMMAND\n"
-    assert studied("fork", "spam", "three", "--store", "s").stderr.startswith("to go on: dibs run FILE ")
+    assert done.stderr == "to go on: dibs exec --store s --study two --trials N -- COMMAND\n"
+    assert studied("fork", "spam", "three", "--store", "s").stderr.startswith("to go on: dibs run FILE --store s ")
 
 
 def test_without_a_space_it_is_the_same_search_begun_again(studied: Call) -> None:
