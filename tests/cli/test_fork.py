@@ -51,7 +51,9 @@ def test_a_space_from_toml_and_a_parameter_that_is_gone(studied: Call, tmp_path:
     words = ("fork", "spam", "two", "--store", "s", "--space", "space.toml")
     done = studied(*words)
     assert "left out: 4 with kind, which is gone" in done.stdout
-    assert done.stderr == "to go on: dibs exec --store s --study two --trials N -- COMMAND\n"  # TOML has no objective to run
+    assert (
+        done.stderr == "to go on: dibs exec --store s --study two --trials N -- COMMAND\n"
+    )  # TOML has no objective to run
     assert studied(*words, "--drop", "kind").stdout == "4 results of spam attached to two; 0 were there\n"
 
 
