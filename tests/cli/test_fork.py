@@ -74,7 +74,7 @@ def test_a_study_of_programs_goes_on_with_one(studied: Call, tmp_path: Path) -> 
     studied("exec", "--space", "space.toml", *words, "--", "./score.sh", "{x}")
     done = studied("fork", "programs", "two", "--store", "s")
     assert done.stderr == "to go on: dibs exec --store s --study two --trials N -- COMMAND\n"
-    assert studied("fork", "spam", "three", "--store", "s").stderr.startswith("to go on: dibs run FILE ")
+    assert studied("fork", "spam", "three", "--store", "s").stderr.startswith("to go on: dibs run FILE --store s ")
 
 
 def test_without_a_space_it_is_the_same_search_begun_again(studied: Call) -> None:

@@ -127,6 +127,7 @@ def test_a_dibs_toml_with_goals_for_run_is_not_in_the_way(tmp_path: Path, monkey
     pooled(Store(tmp_path / "s", create=True))
     (tmp_path / "dibs.toml").write_text('store = "s"\ngoal = "min,max"\n')
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DIBS_STORE", raising=False)  # it would win
     assert CliRunner().invoke(main, ["history"]).exit_code == 0
 
 

@@ -42,5 +42,5 @@ def verb(point: tuple[str, ...], store: str | None, study: str | None, me: str |
     out(f"{'queued' if new else 'was wished for before'}: {safe(point_text(wish))}")
     status = study_status(Source.over(opened))
     if wish in status.queued and not status.counts["unclaimed"]:
-        out(f"no trial below {status.of} is free: it waits for a `dibs run` with a larger --trials", err=True)
+        out(f"no trial below {status.of} is free: it waits for a larger --trials", err=True)
     return 0
