@@ -12,6 +12,7 @@ import pytest
 from click.testing import Result
 
 from dibs import Store, Study
+from dibs.cell import isolation_status
 
 Call = Callable[..., Result]
 PLACE = ("--store", "s", "--study", "mill")
@@ -401,3 +402,19 @@ def test_constraints_beside_one_score(dibs: Call, mill: Path, tmp_path: Path) ->
     script(mill, '#!/bin/sh\necho "{\\"score\\": 1, \\"constraints\\": {\\"gb\\": 0.5}}"\n')
     dibs(*words(trials=1), "./train.sh")
     assert Study(tmp_path / "s", "mill").results()[0].constraints == {"gb": 0.5}
+
+
+@pytest.mark.skipif(not isolation_status().startswith("enforced"), reason="this kernel has no Landlock")
+@pytest.mark.parametrize("out", ["SHARED/{name}", "{here}/shared/{name}", "link/{name}", "shared/run-{name}"])
+def test_isolated_output_folders_beneath_scratch_are_not_each_others(
+    dibs: Call, mill: Path, tmp_path: Path, out: str
+) -> None:
+    shared = tmp_path / "shared"  # a temporary folder, as /dev/shm is
+    (shared / "theirs").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(shared)
+    script(mill, '#!/bin/sh\n(: > ../theirs/checkpoint)\necho 1 > "$DIBS_RESULT"\n')
+    out = out.replace("SHARED", str(shared))
+    dibs(
+        *words("--isolate", "--out", out, trials=1), "./train.sh", TMPDIR=str(shared), DIBS_WORK=str(tmp_path / "work")
+    )
+    assert not list((shared / "theirs").iterdir())

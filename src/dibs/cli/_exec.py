@@ -17,6 +17,7 @@ from dibs.space import Space
 from dibs.store import Store, is_bucket
 from dibs.study import Study
 from dibs.study._program import Program, check_space
+from dibs.study._workplace import temporary_place
 
 from . import _run
 from ._file import SearchFile
@@ -149,9 +150,9 @@ def _isolation(options: dict[str, Any], where: str, here: Path, folders: Templat
         if options["writable"]:
             raise UsageError("--writable says what --isolate lets a program write: say that, too")
         return None
-    kept = [] if is_bucket(where) else [Path(where.removeprefix("file://")).expanduser()]
+    kept = [temporary_place()] if is_bucket(where) else [Path(where.removeprefix("file://")).expanduser()]
     kept += [Path(os.environ["DIBS_WORK"])] if os.environ.get("DIBS_WORK") else []
-    kept += [(here / folders.parts[0]).parent] if folders is not None else []
+    kept += [_above(folders, here)] if folders is not None else []
     missing = next((path for path in options["writable"] if not path.is_dir()), None)
     if missing is not None:
         raise UsageError(f"there is no folder {missing} to be written to (--writable)")
@@ -159,6 +160,14 @@ def _isolation(options: dict[str, Any], where: str, here: Path, folders: Templat
     status = isolation_status()
     log.log(logging.INFO if status.startswith("enforced") else logging.WARNING, "isolation is %s", status)
     return found
+
+
+def _above(folders: Template, here: Path) -> Path:
+    """The folder that all output folders are in: what stands before the first hole that differs, up to a slash."""
+    text = folders.parts[0]
+    if folders.names[:1] == ("here",) and not text:
+        text = f"{here}{folders.parts[2]}"
+    return here / (text.rpartition("/")[0] or ("/" if text.startswith("/") else ""))
 
 
 def _space_of(store: str | None, study: str | None) -> Space:
