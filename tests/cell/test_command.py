@@ -260,3 +260,17 @@ def test_a_script_that_is_not_frozen_is_found_all_the_same(here: Path, store: St
     command = of(here, "python3", "train.py", "helper.py")
     with freeze(command, store, "spam") as frozen:
         assert frozen.filled({})[0][1:] == [whole, "helper.py"]
+
+
+def test_a_copy_finds_what_lies_above_it(here: Path, store: Store) -> None:
+    (here / "scripts").mkdir()
+    (here / "settings.txt").write_text("from above")
+    script(
+        here / "scripts" / "train.sh",
+        '#!/bin/sh\ncat "$(dirname "$0")/../settings.txt" "$(dirname "$0")/../../here/settings.txt"\n',
+    )
+    for at, name in ((here, "scripts/train.sh"), (here / "scripts", "./train.sh")):
+        with freeze(Command.of([name], here=at, path=os.environ["PATH"]), store, "spam") as frozen:
+            argv, _ = frozen.filled({})
+            assert not argv[0].startswith(str(here))
+            assert subprocess.run(argv, capture_output=True, check=False, cwd="/").stdout == b"from above" * 2
