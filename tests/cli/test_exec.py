@@ -418,3 +418,45 @@ def test_isolated_output_folders_beneath_scratch_are_not_each_others(
         *words("--isolate", "--out", out, trials=1), "./train.sh", TMPDIR=str(shared), DIBS_WORK=str(tmp_path / "work")
     )
     assert not list((shared / "theirs").iterdir())
+
+
+def test_one_output_folder_for_all_trials_is_refused_before_anything_is_claimed(
+    dibs: Call, mill: Path, tmp_path: Path
+) -> None:
+    assert "4 trials would share it" in dibs(*words("--out", "runs"), "./train.sh", "{lr}", code=2).stderr
+    assert not (tmp_path / "s").exists()
+    said = dibs(*words("--out", "runs", trials=1), "./train.sh", "{lr}").stderr
+    assert "the attempt after one that was interrupted would share its folder" in said
+    assert "would share" not in dibs(*words("--out", "more/{name}", trials=3), "./train.sh", "{lr}").stderr
+
+
+@pytest.mark.parametrize(
+    ("out", "said"),
+    [
+        ("s/study/mill/work/{trial}/out/{name}", "would share its files with"),
+        ("s/study/{name}", "would share its files with"),
+        ("link/other/{name}", "would share its files with"),
+        ("work/mill/work/{name}", "would share its files with"),
+        ("full/{trial}", "is not empty (there is 'theirs')"),
+        ("train.sh/{name}", "cannot be made: Not a directory"),
+        (f"{{name}}/{'x' * 300}", "cannot be made: File name too long"),
+    ],
+)
+def test_an_output_folder_that_cannot_be_an_attempts_own_fails_the_trial_alone(
+    dibs: Call, mill: Path, tmp_path: Path, out: str, said: str
+) -> None:
+    (tmp_path / "full" / "0").mkdir(parents=True)
+    (tmp_path / "full" / "0" / "theirs").touch()
+    (tmp_path / "link").symlink_to("s/study")
+    work = str(tmp_path / "work") if out.startswith("work") else ""
+    dibs(*words("--out", out, "--max-failures", "0", trials=1), "./train.sh", "{lr}", code=1, DIBS_WORK=work)
+    (result,) = Study(tmp_path / "s", "mill").results()
+    assert result.state == "failed"
+    assert said in (result.reason or "")
+
+
+def test_a_parameter_called_out_may_name_the_output_folder(dibs: Call, mill: Path, tmp_path: Path) -> None:
+    (tmp_path / "odd.toml").write_text('out = ["a", "b"]\n')
+    script(mill, '#!/bin/sh\necho 1 > "$DIBS_RESULT"\n')
+    dibs(*words("--out", "runs/{out}-{name}", space="odd.toml", trials=1), "./train.sh")
+    assert list((tmp_path / "runs").iterdir())

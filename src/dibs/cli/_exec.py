@@ -109,6 +109,8 @@ def verb(words: tuple[str, ...], store: str | None, study: str | None, as_json: 
     check_space(given, space, folders)
     if options["goal"] is None and not _run._exists(where, name):
         raise UsageError("no goal: say --goal min, or --goal max if more is better")
+    if folders is not None:
+        _check_apart(folders, space, options["trials"])
     if options["memory"] is not None and resident(os.getpid()) is None:
         raise UsageError("--memory needs /proc, where what a process holds can be read: there is none here")
     isolation, keep = _isolation(options, where, here, folders), _inside(options["keep"])
@@ -134,6 +136,19 @@ def _searched(study: Study, found: SearchFile, options: dict[str, Any], *, as_js
     except UsageError as wrong:  # said by the run: everything that could be checked has been
         raise DibsError(f"{wrong} (see --max-failures)" if "all failed" in str(wrong) else str(wrong)) from wrong
     return _run.conclude(study, summary, words, as_json=as_json)
+
+
+def _check_apart(folders: Template, space: Space, trials: int) -> None:
+    """UsageError where all trials would have one output folder; a warning where all attempts at a trial would."""
+    if not folders.names and trials > 1:
+        raise UsageError(
+            f"--out {folders.text}: {trials} trials would share it: make it differ, such as {folders.text}/{{name}}"
+        )
+    if not {"name", "attempt"} - {*space.names} & {*folders.names}:
+        log.warning(
+            "--out %s: the attempt after one that was interrupted would share its folder, and fails: put {name} or {attempt} into it",
+            folders.text,
+        )
 
 
 def _inside(names: Sequence[str]) -> tuple[str, ...]:
