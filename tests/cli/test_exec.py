@@ -460,3 +460,12 @@ def test_a_parameter_called_out_may_name_the_output_folder(dibs: Call, mill: Pat
     script(mill, '#!/bin/sh\necho 1 > "$DIBS_RESULT"\n')
     dibs(*words("--out", "runs/{out}-{name}", space="odd.toml", trials=1), "./train.sh")
     assert list((tmp_path / "runs").iterdir())
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_run_that_closed_a_trial_as_poison_says_that_it_failed(spawn: Any, mill: Path, workers: str) -> None:
+    script(mill, '#!/bin/sh\n[ "$DIBS_TRIAL" = 0 ] && kill -9 $$\necho 1 > "$DIBS_RESULT"\n')
+    child = spawn(*words("--workers", workers, trials=2), "./train.sh")
+    out, _ = child.communicate()
+    assert "1 done, 1 failed (1 poison)" in out
+    assert child.returncode == 1
