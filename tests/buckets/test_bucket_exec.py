@@ -14,6 +14,7 @@ from tests.buckets.servers import Server
 from tests.cell.programs import number_in, until
 
 from dibs import Store, Study
+from dibs.cell import isolation_status
 
 pytestmark = pytest.mark.usefixtures("credentials")
 
@@ -63,3 +64,20 @@ def test_a_checkpoint_goes_through_the_bucket(server: Server, place: str, tmp_pa
         [sys.executable, "-m", "dibs", "check", "--store", url], capture_output=True, text=True, check=True
     ).stdout
     assert "foreign" not in checked
+
+
+@pytest.mark.skipif(not isolation_status().startswith("enforced"), reason="this kernel has no Landlock")
+def test_isolated_attempts_are_not_each_others(server: Server, place: str, tmp_path: Path) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    (tmp_path / "space.toml").write_text("lr = {float = [0, 1]}\n")
+    url = Store.on_bucket(server.endpoint, server.bucket, place).url
+    words = ["exec", "--space", "space.toml", "--store", url, "--study", "s", "--goal", "min", "--trials", "1"]
+    line = '(: > ../../outside); : > "$TMPDIR/inside"; echo 1 > "$DIBS_RESULT"'
+    done = subprocess.run(
+        [sys.executable, "-m", "dibs", *words, "--isolate", "--shell", "--", line],
+        cwd=tmp_path, env={**os.environ, "TMPDIR": str(temporary)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert list(temporary.rglob("inside"))
+    assert not list(temporary.rglob("outside"))

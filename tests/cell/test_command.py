@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -187,3 +189,88 @@ def test_folders_within_one_another_are_one_place(tmp_path: Path, store: Store) 
     claim_folder(store, tmp_path / "runs" / "b", "trial 4")  # who was refused has nothing
     with pytest.raises(UsageError, match="belongs to trial 3"):
         claim_folder(store, tmp_path / "runs", "trial 5")  # but a name is given once
+
+
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        ("#!/bin/sh\r\n", "the lines of .* end as on Windows"),
+        ("#!/usr/bin/env sh\r\n", "the lines of .* end as on Windows"),
+        ("#!/usr/bin/env no-such-program\n", "says that 'no-such-program' runs it"),
+        ("#!/usr/bin/env sh -e\n", "says that 'sh -e' runs it"),  # without -S it is one name
+        ("#!/usr/bin/env -S A=1 no-such-program -u\n", "says that 'no-such-program' runs it"),
+        ("#!/no/such/interpreter\n", "says that '/no/such/interpreter' runs it"),
+        ("#!/etc/passwd\n", "says that '/etc/passwd' runs it"),
+        ("#!/bin/sh\n", ""),
+        ("#!/bin/sh\t-e\n", ""),
+        ("#! /bin/sh -e\n", ""),
+        ("#!/bin/sh -e\n#\r\n", ""),
+        ("#!/usr/bin/env sh\n", ""),
+        ("#!/usr/bin/env -S A=1 sh -e\n", ""),
+    ],
+)
+@pytest.mark.parametrize("on_path", [False, True])
+def test_who_runs_a_script_is_there_or_it_is_refused(here: Path, head: str, said: str, on_path: bool) -> None:
+    script(here / "odd.sh", head + "echo ran\n")
+    path = f"{here}:{os.environ['PATH']}"
+    name = "odd.sh" if on_path else "./odd.sh"
+    if said:
+        with pytest.raises(UsageError, match=said):
+            Command.of([name], here=here, path=path)
+    else:
+        argv, _ = Command.of([name], here=here, path=path).filled({})
+        assert subprocess.run(argv, capture_output=True, check=False).stdout == b"ran\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "refused"),
+    [
+        ("python3 -u missing.py", True),
+        ("python3 -uB missing.py {lr}", True),
+        ("sh -ex missing.sh", True),
+        ("perl -w missing.pl", True),
+        ("python3 -u train.py missing.cfg", False),
+        ("python3 -m train", False),
+        ("python3 -c pass missing", False),
+        ("python3 -W error train.py", False),
+        ("sh -c true missing", False),
+        ("sh -u {lr}", False),
+        ("python3 -", False),
+        ("python3 -u", False),
+    ],
+)
+def test_a_missing_script_is_seen_behind_switches(here: Path, words: str, refused: bool) -> None:
+    if words.startswith("perl") and not shutil.which("perl"):
+        pytest.skip("no perl")
+    if refused:
+        with pytest.raises(UsageError, match="there is no file missing"):
+            of(here, *words.split())
+    else:
+        of(here, *words.split())
+
+
+def test_a_script_that_is_not_frozen_is_found_all_the_same(here: Path, store: Store) -> None:
+    whole = str(here / "train.py")
+    for words in (["python3", "train.py"], ["python3", "-u", "train.py"], ["nice", "./train.py"]):
+        command = of(here, *words, scripts=False)
+        assert command.filled({})[0][1:] == [whole if word.endswith("train.py") else word for word in words[1:]]
+        assert command.shown({}).endswith(words[-1])
+    with (here / "train.py").open("r+b") as file:
+        file.truncate(17 << 20)  # too large to be kept: it is run itself, and what is named after it is no script
+    command = of(here, "python3", "train.py", "helper.py")
+    with freeze(command, store, "spam") as frozen:
+        assert frozen.filled({})[0][1:] == [whole, "helper.py"]
+
+
+def test_a_copy_finds_what_lies_above_it(here: Path, store: Store) -> None:
+    (here / "scripts").mkdir()
+    (here / "settings.txt").write_text("from above")
+    script(
+        here / "scripts" / "train.sh",
+        '#!/bin/sh\ncat "$(dirname "$0")/../settings.txt" "$(dirname "$0")/../../here/settings.txt"\n',
+    )
+    for at, name in ((here, "scripts/train.sh"), (here / "scripts", "./train.sh")):
+        with freeze(Command.of([name], here=at, path=os.environ["PATH"]), store, "spam") as frozen:
+            argv, _ = frozen.filled({})
+            assert not argv[0].startswith(str(here))
+            assert subprocess.run(argv, capture_output=True, check=False, cwd="/").stdout == b"from above" * 2

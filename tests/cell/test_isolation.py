@@ -110,3 +110,25 @@ def test_the_status_says_what_the_kernel_does(monkeypatch: pytest.MonkeyPatch) -
     assert isolation_status() == "enforced (Landlock 7)"
     monkeypatch.setattr(module, "abi", lambda: 0)
     assert isolation_status().startswith("advisory (this kernel has no Landlock")
+
+
+@landlocked
+@pytest.mark.parametrize("scratch", ["", "scratch/", "scratch/reserved/"])
+def test_what_is_denied_is_not_read_because_it_lies_in_scratch(tmp_path: Path, scratch: str) -> None:
+    reserved = tmp_path / "scratch" / "reserved"
+    (reserved / "inner").mkdir(parents=True)
+    (reserved / "test.csv").write_text("secret\n")
+    (reserved / "inner" / "test.csv").write_text("secret\n")
+    for name in ("TMPDIR", "HF_HOME"):
+        environ = {name: str(tmp_path / scratch), "HOME": str(tmp_path)}
+        isolation = Isolation.of(environ, kept=[tmp_path / "cell"], denied=[reserved])
+        text = f"cat '{reserved}/test.csv' '{reserved}/inner/test.csv' && echo leaked"
+        ran(tmp_path / "cell" / name, text, isolation=isolation)
+        assert "secret" not in (tmp_path / "cell" / name / "log.txt").read_text()
+
+
+@pytest.mark.parametrize("named", ["data", "data/reserved", "data/reserved/inner"])
+def test_what_is_denied_cannot_be_written_to(tmp_path: Path, named: str) -> None:
+    (tmp_path / "data" / "reserved" / "inner").mkdir(parents=True)
+    with pytest.raises(UsageError, match="cannot be both written to and denied"):
+        Isolation.of({}, kept=[], more=[tmp_path / named], denied=[tmp_path / "data" / "reserved"])

@@ -55,10 +55,11 @@ def test_the_result_file_wins(tmp_path: Path) -> None:
     assert ending.told == Told(7.0)
 
 
-def test_a_result_file_that_is_a_pipe_or_empty_stops_nobody(tmp_path: Path) -> None:
-    ending = ran(tmp_path / "a", 'mkfifo "$DIBS_RESULT"; echo \'{"score": 1}\'')
-    assert ending.told is not None
-    assert "is no file" in ending.told.wrong
+def test_a_result_file_that_is_a_pipe_or_a_folder_or_empty_stops_nobody(tmp_path: Path) -> None:
+    for make in ("mkfifo", "mkdir"):
+        ending = ran(tmp_path / make, f'{make} "$DIBS_RESULT"; echo \'{{"score": 1}}\'')
+        assert ending.told is not None
+        assert "is no file" in ending.told.wrong
     assert ran(tmp_path / "b", ': > "$DIBS_RESULT"; echo \'{"score": 1}\'').told == Told(1.0)
 
 

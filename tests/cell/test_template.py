@@ -101,6 +101,41 @@ def test_a_hole_within_quotes_is_refused(line: str) -> None:
         Line.of(line)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "printf %s \\{v}",  # the backslash would take the quote away
+        'echo "$(printf %s "{v}")"',  # quotes begin anew in there
+        'echo "$(printf %s ")" {v})"',
+        '# "\nprintf %s "{v}"',  # a quote in a comment opens nothing
+        "true # it's\nprintf %s '{v}'",
+        "echo # {v}",
+        "echo `printf %s {v}`",
+        "cat <<EOF\n{v}\nEOF",  # there quotes are text
+    ],
+)
+def test_a_hole_is_refused_where_its_quotes_would_not_be_quotes(line: str) -> None:
+    with pytest.raises(UsageError, match="stands within"):
+        Line.of(line)
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+@pytest.mark.parametrize(
+    "line",
+    [
+        "true {v} # it's \"{{\nprintf %s {v} | cat",
+        'a=$(printf %s {v}; echo .); printf %s "${{a%.}}" # $( \'',
+        '(true {v}) && printf %s "$(echo "")"{v}',
+        ": {v}#\"\" $((1<<2)) {v} a#'b'; printf %s {v}",
+        'echo "`echo \'"\'`" > /dev/null; printf %s {v}',
+    ],
+)
+def test_a_value_is_one_argument_beside_comments_and_commands(line: str, value: str) -> None:
+    argv, more = Line.of(line).filled({"v": value})
+    done = subprocess.run(argv, env={"PATH": "/usr/bin:/bin", **more}, capture_output=True, check=True)
+    assert done.stdout.decode() == value
+
+
 def test_quotes_that_are_closed_or_escaped_are_none() -> None:
     for line in ["echo 'a' {v}", 'echo "a\\"b" {v}', "echo \\' {v}", "echo \\\" {v} 'x'"]:
         Line.of(line)

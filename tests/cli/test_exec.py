@@ -12,6 +12,7 @@ import pytest
 from click.testing import Result
 
 from dibs import Store, Study
+from dibs.cell import isolation_status
 
 Call = Callable[..., Result]
 PLACE = ("--store", "s", "--study", "mill")
@@ -430,3 +431,70 @@ def test_constraints_beside_one_score(dibs: Call, mill: Path, tmp_path: Path) ->
     script(mill, '#!/bin/sh\necho "{\\"score\\": 1, \\"constraints\\": {\\"gb\\": 0.5}}"\n')
     dibs(*words(trials=1), "./train.sh")
     assert Study(tmp_path / "s", "mill").results()[0].constraints == {"gb": 0.5}
+
+
+@pytest.mark.skipif(not isolation_status().startswith("enforced"), reason="this kernel has no Landlock")
+@pytest.mark.parametrize("out", ["SHARED/{name}", "{here}/shared/{name}", "link/{name}", "shared/run-{name}"])
+def test_isolated_output_folders_beneath_scratch_are_not_each_others(
+    dibs: Call, mill: Path, tmp_path: Path, out: str
+) -> None:
+    shared = tmp_path / "shared"  # a temporary folder, as /dev/shm is
+    (shared / "theirs").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(shared)
+    script(mill, '#!/bin/sh\n(: > ../theirs/checkpoint)\necho 1 > "$DIBS_RESULT"\n')
+    out = out.replace("SHARED", str(shared))
+    dibs(
+        *words("--isolate", "--out", out, trials=1), "./train.sh", TMPDIR=str(shared), DIBS_WORK=str(tmp_path / "work")
+    )
+    assert not list((shared / "theirs").iterdir())
+
+
+def test_one_output_folder_for_all_trials_is_refused_before_anything_is_claimed(
+    dibs: Call, mill: Path, tmp_path: Path
+) -> None:
+    assert "4 trials would share it" in dibs(*words("--out", "runs"), "./train.sh", "{lr}", code=2).stderr
+    assert not (tmp_path / "s").exists()
+    said = dibs(*words("--out", "runs", trials=1), "./train.sh", "{lr}").stderr
+    assert "the attempt after one that was interrupted would share its folder" in said
+    assert "would share" not in dibs(*words("--out", "more/{name}", trials=3), "./train.sh", "{lr}").stderr
+
+
+@pytest.mark.parametrize(
+    ("out", "said"),
+    [
+        ("s/study/mill/work/{trial}/out/{name}", "would share its files with"),
+        ("s/study/{name}", "would share its files with"),
+        ("link/other/{name}", "would share its files with"),
+        ("work/mill/work/{name}", "would share its files with"),
+        ("full/{trial}", "is not empty (there is 'theirs')"),
+        ("train.sh/{name}", "cannot be made: Not a directory"),
+        (f"{{name}}/{'x' * 300}", "cannot be made: File name too long"),
+    ],
+)
+def test_an_output_folder_that_cannot_be_an_attempts_own_fails_the_trial_alone(
+    dibs: Call, mill: Path, tmp_path: Path, out: str, said: str
+) -> None:
+    (tmp_path / "full" / "0").mkdir(parents=True)
+    (tmp_path / "full" / "0" / "theirs").touch()
+    (tmp_path / "link").symlink_to("s/study")
+    work = str(tmp_path / "work") if out.startswith("work") else ""
+    dibs(*words("--out", out, "--max-failures", "0", trials=1), "./train.sh", "{lr}", code=1, DIBS_WORK=work)
+    (result,) = Study(tmp_path / "s", "mill").results()
+    assert result.state == "failed"
+    assert said in (result.reason or "")
+
+
+def test_a_parameter_called_out_may_name_the_output_folder(dibs: Call, mill: Path, tmp_path: Path) -> None:
+    (tmp_path / "odd.toml").write_text('out = ["a", "b"]\n')
+    script(mill, '#!/bin/sh\necho 1 > "$DIBS_RESULT"\n')
+    dibs(*words("--out", "runs/{out}-{name}", space="odd.toml", trials=1), "./train.sh")
+    assert list((tmp_path / "runs").iterdir())
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_run_that_closed_a_trial_as_poison_says_that_it_failed(spawn: Any, mill: Path, workers: str) -> None:
+    script(mill, '#!/bin/sh\n[ "$DIBS_TRIAL" = 0 ] && kill -9 $$\necho 1 > "$DIBS_RESULT"\n')
+    child = spawn(*words("--workers", workers, trials=2), "./train.sh")
+    out, _ = child.communicate()
+    assert "1 done, 1 failed (1 poison)" in out
+    assert child.returncode == 1

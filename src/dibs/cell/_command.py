@@ -7,6 +7,7 @@ starts in a folder of its own.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 from collections.abc import Collection, Mapping, Sequence
@@ -23,12 +24,19 @@ __all__ = ["Command"]
 _SCRIPT_BYTES = 16 << 20
 # what takes a script as its first argument, so that one that is missing can be told from a word
 _INTERPRETERS = ("python", "bash", "sh", "dash", "zsh", "ksh", "perl", "ruby", "node", "Rscript", "julia", "php", "lua")
+# and its switches that take no value and no program text
+_SHELL = re.compile(r"[-+][aefuvxC]+")
+_PERL = re.compile(r"-[wWtT]+")
+_SWITCHES = {
+    "python": re.compile(r"-[bBdEiIOPqsSuvx]+"), "perl": _PERL, "ruby": _PERL, **dict.fromkeys(_INTERPRETERS[8:], re.compile("(?!)")),
+}  # fmt: skip
+_ASSIGNED = re.compile(r"\w+=")
 
 
 @dataclass(frozen=True)
 class Command:
     """``template``: the command; ``written``: as it was given; ``here``: where it was given; ``running``: the template that
-    runs private copies instead, which are ``frozen``: files as written -> where they are.
+    names the script by its whole path, or runs private copies instead, which are ``frozen``: files as written -> where they are.
 
     ``scripts``: files as written that are to be frozen, with the place of each word that names one (None: only where a
     hole names it).
@@ -74,11 +82,15 @@ class Command:
         _check_script(template, here, program)
         if program is not None:
             template = _with(template, 0, program)
+        running = None
+        if script is not None:  # it starts elsewhere
+            running = _with(template, script, os.path.abspath(here / words[script]))  # noqa: PTH100 - links stay
+            script = script if _small(here / words[script]) else None
         if scripts and script is not None and words[script] not in more:
             more = {words[script]: script, **more}
         for name in more:  # wherever a word is just that file
             more[name] = next((at for at, word in enumerate(words) if word == name), None)
-        return cls(template, here, shlex.join(words), more)
+        return cls(template, here, shlex.join(words), more, running=running)
 
     def check(self, known: Collection[str]) -> None:
         """UsageError for a hole that nothing fills."""
@@ -96,7 +108,7 @@ class Command:
 
     def with_copies(self, copies: Mapping[str, str], digests: Mapping[str, str]) -> Command:
         """The same command, with files as written run from where they are now."""
-        template = self.template
+        template = self.running or self.template
         for name, at in self.scripts.items():
             if at is not None and isinstance(template, Words):
                 template = _with(template, at, copies[name])
@@ -130,6 +142,7 @@ def _program(template: Template, here: Path, path: str | None) -> str | None:
         if found is None:
             cure = f": a program in this folder is ./{name}" if name and (here / name).is_file() else ""
             raise UsageError(f"there is no program {name!r} on the PATH{cure}")
+        _check_head(here / found, name, path)
         return os.path.abspath(here / found)  # noqa: PTH100 - a link stays what it is called
     there = here / name
     if not there.is_file():
@@ -137,11 +150,11 @@ def _program(template: Template, here: Path, path: str | None) -> str | None:
         raise UsageError(f"the program {name} is {what} (looked for in {here})")
     if not os.access(there, os.X_OK):
         raise UsageError(f"the program {name} may not be executed: chmod +x {name}, or name what runs it first")
-    _check_head(there, name)
+    _check_head(there, name, path)
     return os.path.abspath(there)  # noqa: PTH100
 
 
-def _check_head(there: Path, name: str) -> None:
+def _check_head(there: Path, name: str, path: str | None) -> None:
     """UsageError for a text that no kernel executes."""
     try:
         with there.open("rb") as file:
@@ -149,11 +162,31 @@ def _check_head(there: Path, name: str) -> None:
     except OSError:
         return  # executable but not readable: the kernel knows
     if head.startswith(b"#!"):
-        interpreter = os.fsdecode(head[2:].split(b"\n")[0].strip().split(b" ")[0])
-        if not Path(interpreter).is_file():
-            raise UsageError(f"the first line of {name} says that {interpreter!r} runs it, which is not there")
+        line = os.fsdecode(head[2:].partition(b"\n")[0])
+        interpreter, _, rest = line.strip(" \t").replace("\t", " ").partition(" ")
+        by_env = interpreter.rpartition("/")[2].rstrip("\r") == "env"
+        if line.endswith("\r") and (by_env or not rest):
+            raise UsageError(
+                f"the lines of {name} end as on Windows, and so does the name of what runs it: sed -i 's/\\r$//' {name}"
+            )
+        missing = interpreter if not _runs(interpreter) else _missing_of_env(rest.strip(), path) if by_env else None
+        if missing is not None:
+            raise UsageError(f"the first line of {name} says that {missing!r} runs it, which is not there")
     elif b"\0" not in head:
         raise UsageError(f"the program {name} is a text without a first line that says what runs it, such as #!/bin/sh")
+
+
+def _runs(interpreter: str) -> bool:
+    return Path(interpreter).is_file() and os.access(interpreter, os.X_OK)
+
+
+def _missing_of_env(rest: str, path: str | None) -> str | None:
+    """The program that ``#!/usr/bin/env`` does not find; without -S all that follows is one name."""
+    if rest.startswith("-S"):
+        words = [word for word in rest[2:].split() if not _ASSIGNED.match(word)]
+        rest = words[0] if words else ""
+    found = not rest or rest.startswith("-") or _ASSIGNED.match(rest) or shutil.which(rest, path=path)
+    return None if found else rest
 
 
 def _check_script(words: Words, here: Path, program: str | None) -> None:
@@ -161,10 +194,14 @@ def _check_script(words: Words, here: Path, program: str | None) -> None:
     if program is None or len(words.templates) < 2:
         return
     name = Path(program).name.rstrip("0123456789.")
-    first = words.templates[1]
+    if name not in _INTERPRETERS:
+        return
+    switches = _SWITCHES.get(name, _SHELL)
+    first = next((each for each in words.templates[1:] if each.names or not switches.fullmatch(each.text)), None)
+    if first is None or first.names:
+        return
     script = first.parts[0]
-    named = not first.names and script and not script.startswith("-")
-    if name in _INTERPRETERS and named and not (here / script).exists():
+    if script and not script.startswith("-") and not (here / script).exists():
         raise UsageError(f"there is no file {script} in {here} for {Path(program).name} to run")
 
 
@@ -173,10 +210,10 @@ def _script(words: Words, here: Path, first: str) -> int | None:
     first file named after it."""
     relative = "/" in first and not first.startswith("/")
     if not words.templates[0].names and (relative or _own(Path(first))):
-        return 0 if _small(here / first) else None
+        return 0
     for at, template in enumerate(words.templates[1:], 1):
         text = template.parts[0]
-        if not template.names and text and not text.startswith("-") and _small(here / text):
+        if not template.names and text and not text.startswith("-") and _is_file(here / text):
             return at
     return None
 
@@ -193,4 +230,11 @@ def _own(program: Path) -> bool:
 
 
 def _small(path: Path) -> bool:
-    return path.is_file() and path.stat().st_size <= _SCRIPT_BYTES
+    return path.stat().st_size <= _SCRIPT_BYTES
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # too long for a name, or behind a folder one may not enter
+        return False

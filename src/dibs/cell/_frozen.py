@@ -100,30 +100,33 @@ def _sweep(base: Path, store: Store) -> None:
 
 
 def _copied(here: Path, names: Sequence[str], base: Path) -> dict[str, Path]:
-    """Copies of the files, each among links to its original's neighbours."""
+    """Copies of the files, each among links to its original's neighbours, and so in all folders above it: ``../lib`` is there."""
     files = {name: Path(os.path.abspath(here / name)) for name in names}  # noqa: PTH100 - links to scripts stay
-    parents = {file.parent for file in files.values()}
-    tops = sorted(
-        each for each in parents if not any(other != each and each.is_relative_to(other) for other in parents)
-    )
-    copies: dict[str, Path] = {}
-    for at, top in enumerate(tops):
-        inside = {name: file for name, file in files.items() if file.is_relative_to(top)}
-        _mirror(top, base / str(at), set(inside.values()))
-        copies |= {name: base / str(at) / file.relative_to(top) for name, file in inside.items()}
-    return copies
+    top = Path(files[names[0]].anchor)
+    _mirror(top, base / "0", set(files.values()))
+    return {name: base / "0" / file.relative_to(top) for name, file in files.items()}
 
 
 def _mirror(folder: Path, copy: Path, files: set[Path]) -> None:
     copy.mkdir()
-    neighbours = list(folder.iterdir())
-    if len(neighbours) > _MOST_LINKS:
-        log.warning("%s holds %d files: a script's private copy does not see them beside it", folder, len(neighbours))
-        neighbours = [each for each in neighbours if any(file.is_relative_to(each) for file in files)]
-    for each in neighbours:
+    inside = {folder / file.relative_to(folder).parts[0] for file in files if file.is_relative_to(folder)}
+    for each in inside:
         if each in files:
             shutil.copy(each, copy / each.name)
-        elif any(file.is_relative_to(each) for file in files):
-            _mirror(each, copy / each.name, files)
         else:
-            (copy / each.name).symlink_to(each)
+            _mirror(each, copy / each.name, files)
+    for each in _neighbours(folder, beside=not inside.isdisjoint(files)) - inside:
+        (copy / each.name).symlink_to(each)
+
+
+def _neighbours(folder: Path, *, beside: bool) -> set[Path]:
+    """What lies in a folder; nothing where that cannot be told, or is too much. ``beside``: beside a script itself."""
+    try:
+        found = set(folder.iterdir())
+    except OSError:  # a folder that may be passed through and not read
+        return set()
+    if len(found) <= _MOST_LINKS:
+        return found
+    if beside:
+        log.warning("%s holds %d files: a script's private copy does not see them beside it", folder, len(found))
+    return set()

@@ -1,7 +1,7 @@
 """Where a cell may write and what it may not read; enforced by the kernel where it can (``_landlock``).
 
-A cell writes beneath its own folder and scratch: temporary folders, caches, devices. Scratch that would hold other cells'
-folders is not given; the cell then has a temporary folder of its own.
+A cell writes beneath its own folder and scratch: temporary folders, caches, devices. What it may write it may read, so scratch
+that would hold other cells' folders or a denied path is not given; the cell then has a temporary folder of its own.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Isolation:
     ) -> Isolation:
         """``kept``: folders where cells have theirs, never scratch as a whole; ``more``: scratch somebody named.
 
-        Raises UsageError for a denied path that is not there, or that holds what the cells need.
+        Raises UsageError for a denied path that is not there, or that holds what the cells need, or is scratch by name.
         """
         shut = tuple(sorted({_real_denied(path, kept) for path in denied}))
         home = environ.get("HOME", "")
@@ -50,11 +50,20 @@ class Isolation:
         temporary = [environ[name] for name in ("TMPDIR", "TEMP", "TMP") if environ.get(name)] + list(_TEMPORARY)
         wanted = [Path(path).resolve() for path in (*temporary, *caches)]
         homes = [path.resolve() for path in kept]
-        given = [path for path in wanted if path.is_dir() and not any(each.is_relative_to(path) for each in homes)]
+        given = [
+            path for path in wanted
+            if path.is_dir() and not any(each.is_relative_to(path) for each in homes) and not _overlaps(path, shut)
+        ]  # fmt: skip
+        named = [path.resolve() for path in more]
+        for path in named:
+            if _overlaps(path, shut):
+                raise UsageError(
+                    f"{path} cannot be both written to and denied: {' and '.join(shut)} must lie apart from it"
+                )
         own = Path(temporary[0]).resolve() not in given
         devices = [Path("/dev") / name for name in _DEVICES]
         devices += [path for pattern in _ACCELERATORS for path in Path("/dev").glob(pattern)]
-        paths = [*given, *(path.resolve() for path in more), *(path for path in devices if path.exists())]
+        paths = [*given, *named, *(path for path in devices if path.exists())]
         return cls(tuple(dict.fromkeys(map(str, paths))), shut, own)
 
     def writable(self, own: Sequence[Path]) -> list[str]:
@@ -68,6 +77,10 @@ def isolation_status() -> str:
     if version:
         return f"enforced (Landlock {version})"
     return "advisory (this kernel has no Landlock: nothing keeps a program from writing elsewhere)"
+
+
+def _overlaps(path: Path, denied: Sequence[str]) -> bool:
+    return any(path.is_relative_to(each) or Path(each).is_relative_to(path) for each in denied)
 
 
 def _real_denied(path: Path, kept: Sequence[Path]) -> str:

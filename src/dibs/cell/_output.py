@@ -67,9 +67,10 @@ class Output:
             fd = os.open(file, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0))
         except OSError:
             return self.told
-        with os.fdopen(fd, "rb", closefd=True) as opened:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):
-                return Told(wrong=f"{file.name} is no file")
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            return Told(wrong=f"{file.name} is no file")
+        with os.fdopen(fd, "rb") as opened:
             data = opened.read(_RESULT_BYTES)
         return told_by_file(data) if data.strip() else self.told
 

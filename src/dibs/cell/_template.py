@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from dibs.errors import UsageError
 
+from ._shell import Shell
+
 __all__ = ["Line", "Template", "Words", "check_names", "parse"]
 
 _PIECE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
@@ -124,14 +126,16 @@ class Line:
     def of(cls, line: str) -> Line:
         """Raises UsageError for a hole within quotes, where it would need quoting of another kind."""
         template = parse(line)
-        quote = ""
+        shell = Shell()
         for name, literal in zip(("", *template.names), template.parts[::2], strict=True):
-            if quote and name:
-                raise UsageError(
-                    f"{{{name}}} stands within {quote} in {line!r:.200}: write it without quotes around it (close them "
-                    f"before), its value is quoted as it is"
-                )
-            quote = _open_quote(literal, quote)
+            if name:
+                if shell.within:
+                    raise UsageError(
+                        f"{{{name}}} stands within {shell.within} in {line!r:.200}: write it without quotes around it "
+                        f"(close them before), its value is quoted as it is; or name the variable: $DIBS_PARAM_..."
+                    )
+                shell.value()
+            shell.read(literal)
         return cls(template)
 
     @property
@@ -156,18 +160,3 @@ class Line:
         """The line as one could type it."""
         parts = self.template.parts
         return "".join(shlex.quote(fields.get(part, "")) if at % 2 else part for at, part in enumerate(parts))
-
-
-def _open_quote(text: str, quote: str) -> str:
-    """The quote that is open after a piece of a shell line, given the one before it (POSIX, 2.2)."""
-    at = 0
-    while at < len(text):
-        char = text[at]
-        if char == "\\" and quote != "'":
-            at += 1
-        elif char == quote:
-            quote = ""
-        elif char in "'\"" and not quote:
-            quote = char
-        at += 1
-    return quote

@@ -17,6 +17,7 @@ from dibs.space import Constant, Space
 from dibs.store import Store, is_bucket
 from dibs.study import Study
 from dibs.study._program import Program, check_space
+from dibs.study._workplace import temporary_place
 
 from . import _run
 from ._file import SearchFile
@@ -109,6 +110,8 @@ def verb(words: tuple[str, ...], store: str | None, study: str | None, as_json: 
     check_space(given, space, folders)
     if options["goal"] is None and not _run._exists(where, name):
         raise UsageError("no goal: say --goal min, or --goal max if more is better")
+    if folders is not None:
+        _check_apart(folders, space, options["trials"])
     if options["memory"] is not None and resident(os.getpid()) is None:
         raise UsageError("--memory needs /proc, where what a process holds can be read: there is none here")
     _note_unnamed(given, space)
@@ -147,6 +150,19 @@ def _note_unnamed(given: Command, space: Space) -> None:
         log.info("the command does not name %s: the program finds it in its environment, or nowhere", safe(holes))
 
 
+def _check_apart(folders: Template, space: Space, trials: int) -> None:
+    """UsageError where all trials would have one output folder; a warning where all attempts at a trial would."""
+    if not folders.names and trials > 1:
+        raise UsageError(
+            f"--out {folders.text}: {trials} trials would share it: make it differ, such as {folders.text}/{{name}}"
+        )
+    if not {"name", "attempt"} - {*space.names} & {*folders.names}:
+        log.warning(
+            "--out %s: the attempt after one that was interrupted would share its folder, and fails: put {name} or {attempt} into it",
+            folders.text,
+        )
+
+
 def _inside(names: Sequence[str]) -> tuple[str, ...]:
     """Files within an output folder. UsageError for one that would be elsewhere, or that stands for something else."""
     for name in names:
@@ -161,9 +177,9 @@ def _isolation(options: dict[str, Any], where: str, here: Path, folders: Templat
         if options["writable"]:
             raise UsageError("--writable says what --isolate lets a program write: say that, too")
         return None
-    kept = [] if is_bucket(where) else [Path(where.removeprefix("file://")).expanduser()]
+    kept = [temporary_place()] if is_bucket(where) else [Path(where.removeprefix("file://")).expanduser()]
     kept += [Path(os.environ["DIBS_WORK"])] if os.environ.get("DIBS_WORK") else []
-    kept += [(here / folders.parts[0]).parent] if folders is not None else []
+    kept += [_above(folders, here)] if folders is not None else []
     missing = next((path for path in options["writable"] if not path.is_dir()), None)
     if missing is not None:
         raise UsageError(f"there is no folder {missing} to be written to (--writable)")
@@ -171,6 +187,14 @@ def _isolation(options: dict[str, Any], where: str, here: Path, folders: Templat
     status = isolation_status()
     log.log(logging.INFO if status.startswith("enforced") else logging.WARNING, "isolation is %s", status)
     return found
+
+
+def _above(folders: Template, here: Path) -> Path:
+    """The folder that all output folders are in: what stands before the first hole that differs, up to a slash."""
+    text = folders.parts[0]
+    if folders.names[:1] == ("here",) and not text:
+        text = f"{here}{folders.parts[2]}"
+    return here / (text.rpartition("/")[0] or ("/" if text.startswith("/") else ""))
 
 
 def _space_of(store: str | None, study: str | None) -> Space:

@@ -6,12 +6,13 @@ its attempt's nonce whose it is: what somebody else left there is neither writte
 
 from __future__ import annotations
 
+import errno
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from dibs.cell import claim_folder, folder_owner
-from dibs.errors import RecordError, StoreError
+from dibs.errors import RecordError, StoreError, UsageError
 from dibs.record import TrialRecord, decode_trial
 
 from ._attempt import Attempt
@@ -20,6 +21,7 @@ from ._workplace import folder_of, place_of
 __all__ = ["Outputs", "left_by", "make_outputs", "record_of"]
 
 _MARK = "attempt"
+_NO_FOLDER = (errno.ENAMETOOLONG, errno.EEXIST, errno.ENOTDIR, errno.ELOOP)  # the point's doing, not the disk's
 
 
 @dataclass(frozen=True)
@@ -38,20 +40,42 @@ class Outputs:
 def make_outputs(attempt: Attempt, elsewhere: Path | None = None) -> Outputs:
     """This attempt's folders, empty. ``elsewhere``: the output folder that somebody asked for, which is claimed.
 
-    Raises UsageError if that one, or one within or around it, is another's; StoreError if it cannot be made.
+    Raises UsageError if that one, or one within or around it, is another's, or holds anything, or can be no folder;
+    StoreError if they cannot be made.
     """
     try:
         base = _own(attempt)
-        out = base / "out"
-        if elsewhere is not None:
-            elsewhere.mkdir(parents=True, exist_ok=True)
-            claim_folder(attempt.store, elsewhere, _owner(attempt, attempt.attempt))
-            out = Path(os.path.realpath(elsewhere))
-        return Outputs(base, out)
+        return Outputs(base, base / "out" if elsewhere is None else _given(attempt, elsewhere))
     except StoreError:
         raise
     except OSError as wrong:
         raise StoreError(f"the folder {wrong.filename} cannot be made: {wrong.strerror or wrong}") from wrong
+
+
+def _given(attempt: Attempt, folder: Path) -> Path:
+    """The folder that somebody asked for, by its real path."""
+    real = Path(os.path.realpath(folder))
+    root = attempt.store.backend.root
+    for kept in (place_of(attempt).parent, *([root / "study"] if root is not None else [])):
+        where = Path(os.path.realpath(kept))
+        if real.is_relative_to(where) or where.is_relative_to(real):
+            raise UsageError(
+                f"the output folder {real} would share its files with {where}, where all attempts have theirs"
+            )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as wrong:
+        if wrong.errno not in _NO_FOLDER:
+            raise
+        raise UsageError(f"the output folder {str(folder)!r:.200} cannot be made: {wrong.strerror}") from None
+    claim_folder(attempt.store, real, _owner(attempt, attempt.attempt))
+    with os.scandir(real) as found:  # also where another store, or another path, has given it to somebody
+        held = next(found, None)
+    if held is not None:
+        raise UsageError(
+            f"the output folder {real} is not empty (there is {held.name!r:.80}), and would not be this attempt's alone"
+        )
+    return real
 
 
 def left_by(attempt: Attempt, earlier: TrialRecord, elsewhere: Path | None = None) -> Path | None:

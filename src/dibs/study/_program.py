@@ -54,7 +54,7 @@ def check_space(command: Command, space: Space, out: Template | None = None) -> 
     check_values(space.names, values if len(values) < 100_000 else ())
     command.check({*FIELDS, *space.names})
     if out is not None:
-        check_names(out, {*FIELDS, *space.names} - {"out", "previous", "result"})
+        check_names(out, {*FIELDS} - {"out", "previous", "result"} | {*space.names})
 
 
 @dataclass(frozen=True)

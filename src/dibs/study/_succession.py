@@ -65,6 +65,7 @@ def next_attempt(
     else:
         view.own(claimed)
     if claimed is not None and poison:
+        view.poisoned += 1
         log.warning(
             "trial %d ended %d attempts without a result: closed as failed (poison); `dibs retry` frees it", n, attempt
         )

@@ -56,6 +56,7 @@ class View(Known):
         self._news: list[Attempt] = []  # those of them that nobody has asked about since they were claimed
         self._turn = 0
         self.partial = False  # of some trials only the name was seen
+        self.poisoned = 0  # trials that were closed as poison from here
 
     def forked(self) -> None:
         """In a process just forked: a thread of the parent's that was at work in here is not there to finish it."""

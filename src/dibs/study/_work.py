@@ -91,6 +91,7 @@ def work(
     """
     with ExitStack() as at_end:
         claimer = _claiming(study, terms, session, at_end)
+        poisoned = claimer.view.poisoned
         count_at = session.clock.monotonic()
         while True:
             got = claim_next(session, claimer, wait=terms.wait, until=terms.until, worker=worker)
@@ -100,6 +101,7 @@ def work(
                 now = session.clock.monotonic()
                 count_at = now + max(_COUNT_EVERY_S, 20 * (now - began))
             if not isinstance(got, Attempt):
+                tally.failed += max(0, claimer.view.poisoned - poisoned)  # nobody else says that they failed
                 tally.why = got.why
                 return
             before = failed_before(claimer, got)

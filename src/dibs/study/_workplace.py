@@ -16,7 +16,7 @@ from dibs.errors import StoreError
 
 from ._attempt import Attempt
 
-__all__ = ["folder_of", "keep_log", "place_of"]
+__all__ = ["folder_of", "keep_log", "place_of", "temporary_place"]
 
 log = logging.getLogger("dibs")
 
@@ -27,7 +27,7 @@ def place_of(attempt: Attempt) -> Path:
     if os.environ.get("DIBS_WORK"):
         return Path(os.environ["DIBS_WORK"]).absolute() / work.removeprefix("study/")
     root = attempt.store.backend.root
-    return root / work if root is not None else _temporary() / work.removeprefix("study/")
+    return root / work if root is not None else temporary_place() / work.removeprefix("study/")
 
 
 def folder_of(attempt: Attempt) -> Path:
@@ -58,7 +58,8 @@ def keep_log(attempt: Attempt) -> None:
         log.warning("trial %d: its log stays on this machine (%s): %s", attempt.n, path, wrong)
 
 
-def _temporary() -> Path:
+def temporary_place() -> Path:
+    """Where all attempts of a store in a bucket have theirs."""
     return Path(tempfile.gettempdir()) / f"dibs-work-{os.getuid()}"
 
 
@@ -66,7 +67,7 @@ def _own_temporary(attempt: Attempt) -> None:
     """In the temporary folder, where everybody writes, the folder for all attempts is this user's alone."""
     if os.environ.get("DIBS_WORK") or attempt.store.backend.root is not None:
         return
-    base = _temporary()
+    base = temporary_place()
     base.mkdir(mode=0o700, exist_ok=True)
     stat = base.lstat()
     if not S_ISDIR(stat.st_mode) or stat.st_uid != os.getuid() or stat.st_mode & 0o022:
