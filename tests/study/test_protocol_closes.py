@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from typing import Any
+
 import pytest
 from tests.parts import FakeMachine, store_over
 
@@ -72,6 +75,41 @@ def test_a_claim_that_comes_back_late_is_not_taken_for_the_close() -> None:
     attempt.close("done", score=1.0)
     fresh = Study(store_over(backend, FakeMachine(2)), "s", SPACE, goal="min", seed=0)
     assert [(result.state, result.score) for result in fresh.results()] == [("done", 1.0)]
+
+
+class Full(WrapperBackend):
+    """A disk on which nothing new has room until ``room_at``; what is there can be touched."""
+
+    def __init__(self, inner: Backend, machine: FakeMachine) -> None:
+        super().__init__(inner)
+        self.clock = machine.clock
+        self.room_at = 0.0
+        self.touched: list[float] = []
+
+    def stage(self, data: Any, *, durable: bool = False) -> Draft:
+        if self.clock.monotonic() < self.room_at:
+            raise StoreError("the disk is full")
+        return super().stage(data, durable=durable)
+
+    def touch(self, key: str) -> None:
+        self.touched.append(self.clock.monotonic())
+        super().touch(key)
+
+
+def test_who_waits_for_room_to_close_still_beats() -> None:
+    """Its own beats wait for the lock that the close holds: it would be taken for dead, and its trial run twice."""
+    machine = FakeMachine(1)
+    backend = Full(MemoryBackend(), machine)
+    study = Study(store_over(backend, machine), "s", SPACE, goal="min", seed=0, stale_s=6.0)
+    attempt = study.claimer(1).step()
+    assert isinstance(attempt, Attempt)
+    assert attempt.beat_s == 1.0
+    began = machine.clock.monotonic()
+    backend.room_at = began + 4.0
+    attempt.close("done", score=1.0)
+    moments = [began, *backend.touched, machine.clock.monotonic()]
+    assert moments[-1] >= began + 4.0
+    assert max(later - earlier for earlier, later in itertools.pairwise(moments)) <= 1.0
 
 
 @pytest.mark.parametrize("bucket", [False, True])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -321,8 +322,18 @@ class Attempt:
                     raise
                 if first:
                     log.warning("trial %d: %s; trying again", self.n, wrong)
-                clock.sleep(pause_s)
+                self._pause(pause_s)
                 pause_s = min(5.0, 2 * pause_s)
+
+    def _pause(self, seconds: float) -> None:
+        """Wait, and show that this process lives: who closes holds the lock, and its beats wait for that."""
+        clock = self.store.machine.clock
+        until = clock.monotonic() + seconds
+        while (left_s := until - clock.monotonic()) > 0:
+            if self.store.backend.traits.touch and self.ours:
+                with suppress(StoreError):
+                    self.store.backend.touch(self._held.key)
+            clock.sleep(min(left_s, self.beat_s))
 
     def _write_live(self) -> None:
         """Best effort: a live curve that cannot be written is late, not wrong."""
