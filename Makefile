@@ -32,7 +32,7 @@ run: .venv/ready-run $(BUCKET)  ## search a spam filter for real SMS messages: 6
 	  --trials $(TRIALS) --workers $(WORKERS)
 	@echo "here     make run$(if $(SAME), $(SAME)) is the same command (make run$(if $(SAID), $(SAID)) TRIALS=120 for more); dibs is $(BIN)/dibs"
 
-test: .venv/ready-dev  ## all tests, executed docs included: no root, no system package, under four minutes
+test: .venv/ready-dev  ## all tests, executed docs included: no root, no system package; four to seven minutes on two cores
 	@$(BIN)/python -m pytest -n 2 -q $(PYTEST_ARGS)
 
 test-services: .venv/ready-services  ## tests against real shared file systems, started here; root and apt, about five minutes
