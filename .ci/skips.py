@@ -1,8 +1,8 @@
 """Fail on a skipped test that is not listed: ``skips.py JUNIT_XML ALLOWED``.
 
 A line of ALLOWED is ``test_name: reason``: a test of a shared suite may be skipped for the parts it does not apply
-to, as long as it runs for some other. A line that no skip needs is stale, and fails as well. ``?test_name: reason``:
-what it needs is a matter of the machine (a kernel's feature); it may run or be skipped.
+to, as long as it runs for some other. A line that no skip needs is stale, and fails as well. ``?what a test says when
+it is skipped: reason``: what it needs is a matter of the machine (a kernel's feature), so it may run or be skipped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def outcomes(report: Path) -> tuple[dict[str, str], set[str]]:
 
 
 def allowed(listing: Path) -> tuple[set[str], set[str]]:
-    """The names of tests that may be skipped somewhere, and of those that may be skipped by the machine; each says why."""
+    """The names of tests that may be skipped somewhere, and what those say that the machine may skip; each with why."""
     lines = (line.partition(":") for line in listing.read_text(encoding="utf-8").splitlines())
     names = {name for name, _, reason in lines if reason.strip() and not name.startswith("#")}
     return {name for name in names if name[0] != "?"}, {name[1:] for name in names if name[0] == "?"}
@@ -38,7 +38,7 @@ def main(report: Path, listing: Path) -> int:
     wrong = [
         f"skipped, and {'run nowhere' if name in may else f'not in {listing}'}: {test} ({reason})"
         for test, reason in sorted(skipped.items())
-        if (name := test.rpartition("::")[2]) not in machine and (name not in may or name not in ran)
+        if reason not in machine and ((name := test.rpartition("::")[2]) not in may or name not in ran)
     ]
     needless = may - {test.rpartition("::")[2] for test in skipped}
     wrong += [f"listed in {listing}, but skipped nowhere: {name}" for name in sorted(needless)]

@@ -169,9 +169,9 @@ REPORT = """<testsuites><testsuite>
         (REPORT, "test_part:\n", 1),  # no reason
         (REPORT, "test_part: One has no such part\ntest_gone: stale\n", 1),
         (REPORT.replace('name="test_part"/>', 'name="test_other"/>'), "test_part: x\n", 1),
-        (REPORT.replace('name="test_part"/>', 'name="test_other"/>'), "?test_part: old kernels\n", 0),
-        (REPORT, "test_part: One has no such part\n?test_known: old kernels\n", 0),
-        (REPORT, "?test_part:\n", 1),
+        (REPORT.replace('name="test_part"/>', 'name="test_other"/>'), "?not for One: old kernels\n", 0),
+        (REPORT, "test_part: One has no such part\n?no such kernel: old ones\n", 0),
+        (REPORT, "?not for One:\n", 1),
     ],
     ids=[
         "listed",
@@ -180,7 +180,7 @@ REPORT = """<testsuites><testsuite>
         "stale",
         "run nowhere",
         "machine's",
-        "machine's that ran",
+        "machine's, and none was",
         "machine's, no reason",
     ],
 )

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 from tests.buckets.servers import Server
-from tests.cell.programs import number_in, until
+from tests.cell.programs import landlocked, number_in, until
 
 from dibs import Store, Study
-from dibs.cell import isolation_status
 
 pytestmark = pytest.mark.usefixtures("credentials")
 
@@ -66,7 +65,7 @@ def test_a_checkpoint_goes_through_the_bucket(server: Server, place: str, tmp_pa
     assert "foreign" not in checked
 
 
-@pytest.mark.skipif(not isolation_status().startswith("enforced"), reason="this kernel has no Landlock")
+@landlocked
 def test_isolated_attempts_are_not_each_others(server: Server, place: str, tmp_path: Path) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()

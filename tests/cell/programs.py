@@ -8,9 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from dibs.cell import Ending, Job, Told, run
+from dibs.cell._landlock import abi
 
 LIMIT_S = 30.0
+landlocked = pytest.mark.skipif(not abi(), reason="this kernel has no Landlock")
 
 
 class Watching:

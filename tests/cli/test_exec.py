@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from click.testing import Result
+from tests.cell.programs import landlocked
 
 from dibs import Store, Study
-from dibs.cell import isolation_status
 
 Call = Callable[..., Result]
 PLACE = ("--store", "s", "--study", "mill")
@@ -433,7 +433,7 @@ def test_constraints_beside_one_score(dibs: Call, mill: Path, tmp_path: Path) ->
     assert Study(tmp_path / "s", "mill").results()[0].constraints == {"gb": 0.5}
 
 
-@pytest.mark.skipif(not isolation_status().startswith("enforced"), reason="this kernel has no Landlock")
+@landlocked
 @pytest.mark.parametrize("out", ["SHARED/{name}", "{here}/shared/{name}", "link/{name}", "shared/run-{name}"])
 def test_isolated_output_folders_beneath_scratch_are_not_each_others(
     dibs: Call, mill: Path, tmp_path: Path, out: str

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import pickle
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from dibs.errors import UsageError
 from dibs.search import GP, STATES, TPE, Auto, History, Sampler, Sobol, make_sampler
 from dibs.space import Choice, Float, Int, Space
 
+from .elsewhere import OTHER, said_elsewhere
 from .golden_models import CONDITIONAL, FILE, FINITE, MIXED, NUMBERS, played, score, sequences
 
 KINDS = [Auto, GP, TPE]
@@ -41,25 +41,13 @@ def test_the_sequences_are_those_of_their_versions() -> None:
     assert sequences() == json.loads(FILE.read_text())
 
 
-# another kernel of the linear algebra, and numpy without its vectorised loops: what another machine would compute with
-OTHER = [
-    {"OPENBLAS_CORETYPE": "Prescott"},
-    {"OPENBLAS_CORETYPE": "Haswell", "OPENBLAS_NUM_THREADS": "1"},
-    {"NPY_DISABLE_CPU_FEATURES": "X86_V3", "PYTHONHASHSEED": "7"},
-]
-
-
 @pytest.mark.parametrize("change", OTHER, ids=lambda change: ",".join(change.values()))
 def test_another_machine_gives_the_same_points_and_needs_no_scipy(change: dict[str, str]) -> None:
     code = (
-        "import json, sys, numpy; numpy.random.seed(1); from tests.search import golden_models; "
+        "from tests.search import golden_models; "
         "print(json.dumps([golden_models.sequences(), [m for m in sys.modules if m.startswith('scipy')]]))"
     )
-    run = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, **change}, cwd=FILE.parents[2], capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    found, scipy = json.loads(run.stdout)
+    found, scipy = said_elsewhere(code, change)
     assert found == json.loads(FILE.read_text())
     assert scipy == []
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import pickle
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -36,11 +33,12 @@ from dibs.search._fronts import undominated
 from dibs.search._goals import merged
 from dibs.space import Space
 
+from .elsewhere import OTHER, said_elsewhere
 from .golden_models import MIXED, NUMBERS
 from .golden_several import CASES, FILE, LIBRARY, answer, sequences
 from .several import CASES as FUNCTIONS
 from .several import WHOLE, hypervolume, played
-from .test_models import OTHER, done
+from .test_models import done
 
 KINDS = [Auto, GP, TPE, NSGA2]
 EACH = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
@@ -67,15 +65,11 @@ def test_the_sequences_are_those_of_their_versions() -> None:
 @pytest.mark.parametrize("change", OTHER, ids=lambda change: ",".join(change.values()))
 def test_another_machine_gives_the_same_points(change: dict[str, str]) -> None:
     code = (
-        "import json, sys, numpy; numpy.random.seed(1); from tests.search import golden_several as g; "
+        "from tests.search import golden_several as g; "
         "found = g.sequences(g.CASES); scipy = [m for m in sys.modules if m.startswith(('scipy', 'cmaes'))]; "
         "print(json.dumps([found | g.sequences(g.LIBRARY), scipy]))"
     )
-    run = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, **change}, cwd=FILE.parents[2], capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    found, loaded = json.loads(run.stdout)
+    found, loaded = said_elsewhere(code, change)
     assert found == json.loads(FILE.read_text())
     assert loaded == []
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 from tests.data.make_format_1 import LONG, SPACE, TRACE, WISH
 from tests.parts import body_at
+from tests.study.formats import copy_of
 
 from dibs import RefusedError, Store, Study
 from dibs.record import TrialRecord, Who, decode, decode_trial, encode
 from dibs.space._values import typed
-from dibs.store import _opening
 from dibs.study import finished, in_flight
 from dibs.study._claimer import Idle
 
@@ -21,10 +20,7 @@ DATA = Path(__file__).parents[1] / "data" / "format-1"
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
-    """A copy, so that whatever a test does the fixture stays as it is."""
-    monkeypatch.setattr(_opening, "mount_type", lambda path: "ext4")
-    shutil.copytree(DATA, tmp_path / "store")
-    return Store(tmp_path / "store", create=False)
+    return copy_of(DATA, tmp_path, monkeypatch)
 
 
 def record(store: Store, n: int, attempt: int = 0) -> TrialRecord:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 from tests.data.make_format_1_goals import NAME
+from tests.study.formats import copy_of
 
 from dibs import RefusedError, Store, Study
 from dibs.record import decode, encode
-from dibs.store import _opening
 from dibs.upkeep import check
 
 DATA = Path(__file__).parents[1] / "data" / "format-1-goals"
@@ -18,10 +17,7 @@ DATA = Path(__file__).parents[1] / "data" / "format-1-goals"
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
-    """A copy, so that whatever a test does the fixture stays as it is."""
-    monkeypatch.setattr(_opening, "mount_type", lambda path: "ext4")
-    shutil.copytree(DATA, tmp_path / "store")
-    return Store(tmp_path / "store", create=False)
+    return copy_of(DATA, tmp_path, monkeypatch)
 
 
 def test_nothing_of_it_was_changed() -> None:

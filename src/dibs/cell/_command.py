@@ -28,7 +28,8 @@ _INTERPRETERS = ("python", "bash", "sh", "dash", "zsh", "ksh", "perl", "ruby", "
 _SHELL = re.compile(r"[-+][aefuvxC]+")
 _PERL = re.compile(r"-[wWtT]+")
 _SWITCHES = {
-    "python": re.compile(r"-[bBdEiIOPqsSuvx]+"), "perl": _PERL, "ruby": _PERL, **dict.fromkeys(_INTERPRETERS[8:], re.compile("(?!)")),
+    "python": re.compile(r"-[bBdEiIOPqsSuvx]+"), "perl": _PERL, "ruby": _PERL,
+    **dict.fromkeys(_INTERPRETERS[8:], re.compile("(?!)")),
 }  # fmt: skip
 _ASSIGNED = re.compile(r"\w+=")
 

@@ -6,7 +6,7 @@ import click
 
 from dibs.view import Axis, Band, Contour, contour
 
-from ._marks import aim_text
+from ._heading import say_heading, say_infeasible
 from ._opening import open_source
 from ._options import as_json, command, store_option, study_option, verbose, which_option
 from ._slice import MOST_CHOICES, band_text
@@ -48,10 +48,8 @@ def verb(x: str, y: str, mean: bool, store: str | None, study: str | None, which
 
 
 def _say(told: Contour, mean: bool) -> None:
-    attached = f", {told.attached} of them attached" if told.attached else ""
-    out(f"study {safe(told.study)}, {aim_text(told.goal, told.which, told.goals)}: {told.results} results{attached}")
-    if told.infeasible:
-        out(f"  {told.infeasible} break a constraint: never the best, but in mean and median")
+    say_heading(told)
+    say_infeasible(told)
     for count, why in ((told.inactive, "without one of the two"), (told.outside, "outside the space")):
         if count:
             out(f"  {count} {why}")

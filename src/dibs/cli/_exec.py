@@ -104,11 +104,10 @@ def verb(words: tuple[str, ...], store: str | None, study: str | None, as_json: 
     where, name = needed(store, "store", "FOLDER"), needed(study, "study", "NAME")
     if options["trials"] is None:
         raise UsageError("no number of trials: say --trials N, or put trials = N in a dibs.toml")
-    if options["rescue_after"] is not None and options["no_rescue"]:
-        raise UsageError("--rescue-after and --no-rescue: choose one")
+    _run.check_asked(options)
     space = read_space(options["space_file"]) if options["space_file"] else _space_of(where, name)
     check_space(given, space, folders)
-    if options["goal"] is None and not _run._exists(where, name):
+    if options["goal"] is None and not _run.exists(where, name):
         raise UsageError("no goal: say --goal min, or --goal max if more is better")
     if folders is not None:
         _check_apart(folders, space, options["trials"])
@@ -117,7 +116,7 @@ def verb(words: tuple[str, ...], store: str | None, study: str | None, as_json: 
     _note_unnamed(given, space)
     isolation, keep = _isolation(options, where, here, folders), _inside(options["keep"])
     place = str(options["space_file"] or name)
-    opened = _run._open(where, name, SearchFile(place, _nothing, space, {}), options)
+    opened = _run.open_search(where, name, SearchFile(place, _nothing, space, {}), options)
     with freeze(given, opened.store, name, options["me"]) as frozen:
         program = Program(
             frozen, out=folders, limits=Limits(options["time_limit"], options["memory"]), grace_s=options["grace"],
@@ -134,7 +133,7 @@ def _searched(study: Study, found: SearchFile, options: dict[str, Any], *, as_js
     """As ``dibs run``, but time and memory are the cell's to limit: it ends the program, and its worker lives on."""
     words = ["dibs", *click.get_current_context().find_root().meta["dibs.words"]]
     try:
-        summary = _run._search(study, found, options["trials"], options | {"time_limit": None, "memory": None}, words)
+        summary = _run.search(study, found, options["trials"], options | {"time_limit": None, "memory": None}, words)
     except UsageError as wrong:  # said by the run: everything that could be checked has been
         raise DibsError(f"{wrong} (see --max-failures)" if "all failed" in str(wrong) else str(wrong)) from wrong
     return _run.conclude(study, summary, words, as_json=as_json)

@@ -8,7 +8,8 @@ import click
 
 from dibs.view import BestSoFar, Settled, best_so_far, score_text
 
-from ._marks import aim_text, sparkline
+from ._heading import aim_text
+from ._marks import sparkline
 from ._opening import open_source
 from ._options import as_json, command, store_option, study_option, verbose, which_option
 from ._text import json_text, out, safe, table

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dibs.errors import UsageError
 from dibs.view import Importances
 
-from ._marks import aim_text, bar
+from ._heading import say_heading
+from ._marks import bar
 from ._opening import open_source
 from ._options import as_json, command, store_option, study_option, verbose, which_option
 from ._text import json_text, out, safe, table
@@ -45,8 +46,7 @@ def verb(store: str | None, study: str | None, which: int, as_json: bool) -> int
 
 
 def _say(told: Importances) -> None:
-    attached = f", {told.attached} of them attached" if told.attached else ""
-    out(f"study {safe(told.study)}, {aim_text(told.goal, told.which, told.goals)}: {told.results} results{attached}")
+    say_heading(told)
     if told.outside:
         out(f"  {told.outside} are not in its space and left out")
     out(f"  {told.method}: what sets the best {told.top} results apart")

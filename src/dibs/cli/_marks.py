@@ -6,14 +6,9 @@ import math
 import sys
 from collections.abc import Sequence
 
-__all__ = ["aim_text", "bar", "sparkline"]
+__all__ = ["bar", "sparkline"]
 
 _BLOCKS, _ASCII = "▁▂▃▄▅▆▇█", "_.-=+*%#"
-
-
-def aim_text(goal: str, which: int, goals: int) -> str:
-    """``goal min``, or which of several."""
-    return f"goal {goal}" if goals == 1 else f"goal {which} ({goal}) of 0 to {goals - 1}"
 
 
 def sparkline(values: Sequence[float | None], width: int = 60) -> str:

@@ -17,7 +17,8 @@ from ._guard import set_level
 from ._settings import NAME, settings
 
 __all__ = [
-    "DURATION", "GOAL", "SIZE", "SPAN", "Whole", "as_json", "command", "me_option", "needed", "store_option", "study_option", "verbose", "which_option",
+    "DURATION", "GOAL", "SIZE", "SPAN", "Whole", "as_json", "command", "me_option", "needed",
+    "store_option", "study_option", "verbose", "which_option",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])

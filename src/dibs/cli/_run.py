@@ -36,7 +36,7 @@ from ._options import (
 )
 from ._text import escaped, json_text, out
 
-__all__ = ["conclude", "verb"]
+__all__ = ["check_asked", "conclude", "exists", "open_search", "search", "verb"]
 
 
 @command("run")
@@ -85,8 +85,8 @@ def verb(file: str, store: str | None, study: str | None, as_json: bool, **optio
     """Search a Python objective.
 
     FILE has a `space`, a function `objective(trial)` that returns the score, and a `goal`, "min" or "max" (or a list of
-    these, where it returns as many scores); it may have `sampler`, `pruner`, `max_step`, `name` (of the study) and `trials`. Flags win. What the objective prints goes to its
-    trial's log.
+    these, where it returns as many scores); it may have `sampler`, `pruner`, `max_step`, `name` (of the study) and
+    `trials`. Flags win. What the objective prints goes to its trial's log.
 
     \b
     Example:
@@ -112,12 +112,17 @@ def verb(file: str, store: str | None, study: str | None, as_json: bool, **optio
     trials = options["trials"] if options["trials"] is not None else found.trials()
     if trials is None:
         raise UsageError(f"no number of trials: say --trials N, or put trials = N in {found.path} or a dibs.toml")
+    check_asked(options)
+    set_level(logging.WARNING if options["quiet"] else logging.INFO, only_louder=True)
+    opened = open_search(where, name, found, options)
+    words = ["dibs", *click.get_current_context().find_root().meta["dibs.words"]]
+    return conclude(opened, search(opened, found, trials, options, words), words, as_json=as_json)
+
+
+def check_asked(options: dict[str, Any]) -> None:
+    """UsageError for options that exclude one another."""
     if options["rescue_after"] is not None and options["no_rescue"]:
         raise UsageError("--rescue-after and --no-rescue: choose one")
-    set_level(logging.WARNING if options["quiet"] else logging.INFO, only_louder=True)
-    opened = _open(where, name, found, options)
-    words = ["dibs", *click.get_current_context().find_root().meta["dibs.words"]]
-    return conclude(opened, _search(opened, found, trials, options, words), words, as_json=as_json)
 
 
 def conclude(study: Study, summary: Any, words: list[str], *, as_json: bool) -> int:
@@ -130,10 +135,10 @@ def conclude(study: Study, summary: Any, words: list[str], *, as_json: bool) -> 
     return code
 
 
-def _open(where: str, name: str, found: SearchFile, options: dict[str, Any]) -> Study:
+def open_search(where: str, name: str, found: SearchFile, options: dict[str, Any]) -> Study:
     """Create the study, or join it. A missing goal is only an error where there is no study yet."""
     goal: Goals | None = options["goal"] or found.goal()
-    if goal is None and not _exists(where, name):
+    if goal is None and not exists(where, name):
         raise UsageError(f'no goal: say --goal min or put goal = "min" in {found.path} (or max, if more is better)')
     create = (options["create"] or None) if goal is not None else False
     store = Store(where, create=create, unchecked=options["unchecked"], fsync=options["fsync"])
@@ -148,14 +153,16 @@ def _first(flag: int | None, files: int | None) -> int | None:
     return flag if flag is not None else files
 
 
-def _exists(where: str, name: str) -> bool:
+def exists(where: str, name: str) -> bool:
+    """Whether there is such a study; False too where no store answers."""
     try:
         return name in Store(where, create=False, unchecked=True).studies()
     except StoreError:
         return False
 
 
-def _search(study: Study, found: SearchFile, trials: int, options: dict[str, Any], words: list[str]) -> Any:
+def search(study: Study, found: SearchFile, trials: int, options: dict[str, Any], words: list[str]) -> Any:
+    """Run it, with progress; what the objective raises is shown as its file's."""
     limits = Limits(options["time_limit"], options["memory"], options["cpus"], options["gpus"])
     rescue_after_s = None if options["no_rescue"] else options["rescue_after"] or study.stale_s
     try:

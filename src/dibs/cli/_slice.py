@@ -6,7 +6,8 @@ import click
 
 from dibs.view import Axis, Band, Slice, Slices, score_text, slices
 
-from ._marks import aim_text, bar
+from ._heading import say_heading, say_infeasible
+from ._marks import bar
 from ._opening import open_source
 from ._options import as_json, command, store_option, study_option, verbose, which_option
 from ._text import json_text, out, safe, table
@@ -47,10 +48,8 @@ def verb(parameters: tuple[str, ...], store: str | None, study: str | None, whic
 
 
 def _say(told: Slices) -> None:
-    attached = f", {told.attached} of them attached" if told.attached else ""
-    out(f"study {safe(told.study)}, {aim_text(told.goal, told.which, told.goals)}: {told.results} results{attached}")
-    if told.infeasible:
-        out(f"  {told.infeasible} break a constraint: never the best, but in mean and median")
+    say_heading(told)
+    say_infeasible(told)
     for one in told.slices:
         out()
         _say_slice(one)

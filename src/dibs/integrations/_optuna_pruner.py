@@ -44,9 +44,8 @@ class OptunaPruner(Pruner):
                     raise UsageError(f"{kind.__name__} remembers what it did in Optuna's own trials: take another one")
             inner = getattr(inner, "_wrapped_pruner", None)
         self._pruner = pruner
-        self._known: dict[
-            int, tuple[Curve, int, FrozenTrial]
-        ] = {}  # curves in Optuna's form: made once for each length
+        # curves in Optuna's form, made once for each length
+        self._known: dict[int, tuple[Curve, int, FrozenTrial]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_known": {}}

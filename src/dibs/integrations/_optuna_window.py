@@ -44,7 +44,8 @@ def frozen(
     return FrozenTrial(
         number=number, state=state, value=one, values=several, datetime_start=_BEGAN,
         datetime_complete=_BEGAN if state.is_finished() else None, params=params, distributions=distributions,
-        user_attrs={}, system_attrs={} if excess is None else {"constraints:excess": excess}, intermediate_values=steps or {}, trial_id=number,
+        user_attrs={}, system_attrs={} if excess is None else {"constraints:excess": excess},
+        intermediate_values=steps or {}, trial_id=number,
     )  # fmt: skip
 
 

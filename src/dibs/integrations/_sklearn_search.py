@@ -1,7 +1,8 @@
 """A scikit-learn search whose candidates are the trials of a study: machines that fit the same thing share the work.
 
 What is searched is known by a digest of data, estimator, folds and scoring, so that nobody joins a search of something
-else (``_sklearn_identity``). Of scikit-learn one private name is used, ``_safe_indexing``: it has no public one for rows of whatever was given.
+else (``_sklearn_identity``). Of scikit-learn one private name is used, ``_safe_indexing``: it has no public one for
+rows of whatever was given.
 """
 
 from __future__ import annotations
@@ -100,8 +101,8 @@ class DibsSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc,unus
     ``space``: the estimator's parameters by name (``step__parameter`` in a pipeline). ``study``: its name; None = one
     made of a digest of data, estimator, folds, scoring and space, so that equal searches meet and others do not: folds
     drawn anew by each process (``shuffle=True`` without a ``random_state``) never meet. ``scoring``: a name or a callable,
-    more is better; a function counts by its name where it can be imported, else with its code. ``workers``: processes here (more than one needs a ``__main__`` guard).
-    ``sampler``, ``seed``: the study's.
+    more is better; a function counts by its name where it can be imported, else with its code. ``workers``:
+    processes here (more than one needs a ``__main__`` guard). ``sampler``, ``seed``: the study's.
 
     After ``fit``: ``best_params_``, ``best_score_``, ``best_index_``, ``cv_results_``, ``n_splits_``, ``scorer_``,
     ``study_``, and with ``refit`` ``best_estimator_``, which predict and the like ask. Raises RefusedError for a ``study``

@@ -74,7 +74,8 @@ def claim_attempt(
     clock = store.machine.clock
     body: dict[str, Any] = {
         "v": FORMAT, "kind": "trial", "study": keys.name, "n": n, "attempt": attempt, "of": terms.of,
-        "state": "running", "goal": list(terms.goal) if isinstance(terms.goal, tuple) else terms.goal, "seed": seed_of(terms.seed, n) if seed is None else seed,
+        "state": "running", "goal": list(terms.goal) if isinstance(terms.goal, tuple) else terms.goal,
+        "seed": seed_of(terms.seed, n) if seed is None else seed,
         "point": all_to_json(point), "wish": wish, "saw": saw,
         "contract": contract, "files": {}, "started_at": iso(clock.wall()), "beat_s": terms.beat_s,
         "who": store.machine.who(terms.me or store.me()), **(closed or {}),

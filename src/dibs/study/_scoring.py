@@ -16,8 +16,8 @@ from dibs.record import Closed, TrialRecord
 from dibs.search import Goal, Goals, Score, a_goal
 
 __all__ = [
-    "MOST_CONSTRAINTS", "Attached", "constraints_of", "count_of", "excess_of", "goal_said", "met", "score_in", "score_of", "scored",
-    "scores_in", "scores_of",
+    "MOST_CONSTRAINTS", "Attached", "constraints_of", "count_of", "excess_of", "goal_said", "met", "score_in",
+    "score_of", "scored", "scores_in", "scores_of",
 ]  # fmt: skip
 
 MOST_CONSTRAINTS = 64
