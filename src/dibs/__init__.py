@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         StoreError,
         Superseded,
         UnsureError,
+        UpdateError,
         UsageError,
     )  # fmt: skip
     from .search import (
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "errors": [
         "AlreadyClosed", "DibsError", "NewerFormat", "NoResult", "NotFound", "NotOwner", "RecordError", "RefusedError",
-        "SpaceError", "StoreError", "Superseded", "UnsureError", "UsageError",
+        "SpaceError", "StoreError", "Superseded", "UnsureError", "UpdateError", "UsageError",
     ],
     "search": [
         "CMAES", "GP", "NSGA2", "TPE", "Asha", "Auto", "Diverged", "Grid", "History", "Hyperband", "Median", "Patience",
@@ -66,7 +67,7 @@ __all__ = [
     "CMAES", "GP", "NSGA2", "TPE", "AlreadyClosed", "Asha", "Auto", "Choice", "Constant", "DibsError", "Diverged", "Float",
     "Grid", "History", "Hyperband", "Int", "Median", "NewerFormat", "NoResult", "NotFound", "NotOwner", "Patience",
     "Percentile", "Random", "RecordError", "RefusedError", "Sobol", "Space", "SpaceError", "Store", "StoreError", "Study",
-    "Superseded", "Threshold", "Trial", "TrialResult", "UnsureError", "UsageError", "__version__",
+    "Superseded", "Threshold", "Trial", "TrialResult", "UnsureError", "UpdateError", "UsageError", "__version__",
 ]  # fmt: skip
 
 

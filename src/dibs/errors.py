@@ -2,7 +2,8 @@
 
     DibsError
     ├── UsageError (ValueError)            exit 2   a call or an option that cannot be meant
-    │   └── SpaceError                     exit 2   a space, or a point outside it
+    │   ├── SpaceError                     exit 2   a space, or a point outside it
+    │   └── UpdateError                    exit 2   a client's tensors that cannot be averaged
     ├── StoreError (OSError)               exit 3   the folder or bucket failed, lied or is not there
     │   ├── UnsureError                    exit 3   a write whose outcome could not be learnt in time
     │   └── RecordError                    exit 3   an object that does not parse
@@ -32,6 +33,7 @@ __all__ = [
     "StoreError",
     "Superseded",
     "UnsureError",
+    "UpdateError",
     "UsageError",
 ]
 
@@ -54,6 +56,14 @@ class SpaceError(UsageError):
     def __init__(self, message: str, *, parameter: str | None = None) -> None:
         super().__init__(message)
         self.parameter = parameter
+
+
+class UpdateError(UsageError):
+    """Tensors that cannot be averaged with the others. ``client`` and ``tensor`` name the culprit, or are empty."""
+
+    def __init__(self, message: str, *, client: str = "", tensor: str = "") -> None:
+        super().__init__(message)
+        self.client, self.tensor = client, tensor
 
 
 class StoreError(DibsError, OSError):

@@ -1,0 +1,9 @@
+"""Federated averaging: what several clients learned becomes one model, the same bits on every machine."""
+
+from ._fedavg import Averaged, average, fedavg
+from ._optimisers import FedAdam, FedAvgM, Stepped
+from ._participation import participants
+from ._rules import Rule
+from ._values import Tensor
+
+__all__ = ["Averaged", "FedAdam", "FedAvgM", "Rule", "Stepped", "Tensor", "average", "fedavg", "participants"]
