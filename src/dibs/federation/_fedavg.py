@@ -105,6 +105,8 @@ def unfit(tensors: Flat) -> str | None:
         words = tensor.words.reshape(-1)
         if not all(finite(words[at : at + _PIECE], tensor.dtype) for at in range(0, len(words), _PIECE)):
             return f"tensor {name!r} holds NaN or an infinity"
+        if tensor.dtype == "BOOL" and bool((words.view(np.uint8) > 1).any()):
+            return f"tensor {name!r} holds bytes that are neither true nor false"
     return None
 
 
