@@ -18,6 +18,8 @@ if TYPE_CHECKING:
         NotOwner,
         RecordError,
         RefusedError,
+        RoundStopped,
+        RoundTimeout,
         SpaceError,
         StoreError,
         Superseded,
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "errors": [
         "AlreadyClosed", "DibsError", "NewerFormat", "NoResult", "NotFound", "NotOwner", "RecordError", "RefusedError",
-        "SpaceError", "StoreError", "Superseded", "UnsureError", "UpdateError", "UsageError",
+        "RoundStopped", "RoundTimeout", "SpaceError", "StoreError", "Superseded", "UnsureError", "UpdateError", "UsageError",
     ],
     "search": [
         "CMAES", "GP", "NSGA2", "TPE", "Asha", "Auto", "Diverged", "Grid", "History", "Hyperband", "Median", "Patience",
@@ -66,7 +68,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CMAES", "GP", "NSGA2", "TPE", "AlreadyClosed", "Asha", "Auto", "Choice", "Constant", "DibsError", "Diverged", "Float",
     "Grid", "History", "Hyperband", "Int", "Median", "NewerFormat", "NoResult", "NotFound", "NotOwner", "Patience",
-    "Percentile", "Random", "RecordError", "RefusedError", "Sobol", "Space", "SpaceError", "Store", "StoreError", "Study",
+    "Percentile", "Random", "RecordError", "RefusedError", "RoundStopped", "RoundTimeout", "Sobol", "Space", "SpaceError", "Store", "StoreError", "Study",
     "Superseded", "Threshold", "Trial", "TrialResult", "UnsureError", "UpdateError", "UsageError", "__version__",
 ]  # fmt: skip
 

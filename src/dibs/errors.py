@@ -11,6 +11,8 @@
     ├── RefusedError (ValueError)          exit 4   differs from what the study was created with
     ├── NoResult (LookupError)             exit 5   nothing done yet
     ├── NotFound (LookupError)             exit 2   no such study or trial
+    ├── RoundStopped (RuntimeError)        exit 1   a federated round that ended without an average
+    ├── RoundTimeout (TimeoutError)        exit 6   a federated round in which too few answered in time
     └── NotOwner (RuntimeError)            exit 1   the attempt is not this process's to write
         ├── Superseded                     exit 1   the name carries another nonce
         └── AlreadyClosed                  exit 1   the first close is the last write
@@ -29,6 +31,8 @@ __all__ = [
     "NotOwner",
     "RecordError",
     "RefusedError",
+    "RoundStopped",
+    "RoundTimeout",
     "SpaceError",
     "StoreError",
     "Superseded",
@@ -109,6 +113,24 @@ class NotFound(DibsError, LookupError):
     """No such study, trial or blob; the text says which exist."""
 
     exit_code = 2
+
+
+class RoundStopped(DibsError, RuntimeError):
+    """A federated round that ended without an average, for good. ``rejected``: client -> why it could not go in."""
+
+    def __init__(self, message: str, *, run: str = "", round: int = -1, rejected: dict[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.run, self.round, self.rejected = run, round, dict(rejected or {})
+
+
+class RoundTimeout(DibsError, TimeoutError):
+    """A federated round was not over in time; the same call goes on with it. ``missing``: who has not answered."""
+
+    exit_code = 6
+
+    def __init__(self, message: str, *, run: str = "", round: int = -1, missing: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.run, self.round, self.missing = run, round, missing
 
 
 class NotOwner(DibsError, RuntimeError):

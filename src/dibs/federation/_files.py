@@ -23,7 +23,7 @@ _CHUNK = 1 << 20
 
 @final
 class Mapped(Mapping[str, Tensor]):
-    """The tensors of a file by name, each a view of it, read-only. They stay good after the file was removed."""
+    """The tensors of a file by name, each a view of it. They stay good after the file was removed."""
 
     def __init__(self, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
         self._tensors, self.metadata = tensors, metadata
@@ -38,10 +38,10 @@ class Mapped(Mapping[str, Tensor]):
         return len(self._tensors)
 
 
-def open_tensors(path: str | os.PathLike[str]) -> Mapped:
+def open_tensors(path: str | os.PathLike[str], *, write: bool = False) -> Mapped:
     """Map a safetensors file. The header is checked before a byte of a tensor is looked at.
 
-    Raises UpdateError (it is none, or is damaged), OSError (it is not there). A file that somebody cuts while it is
+    ``write``: the arrays may be written to, which changes memory and never the file; else they are read-only. Raises UpdateError (it is none, or is damaged), OSError (it is not there). A file that somebody cuts while it is
     mapped ends the process, so give one that is yours.
     """
     with Path(path).open("rb") as file:
@@ -54,7 +54,8 @@ def open_tensors(path: str | os.PathLike[str]) -> Mapped:
             header = parse_header(file.read(length), size - 8 - length)
         except UpdateError as wrong:
             raise UpdateError(f"{Path(path).name} is no file of tensors: {wrong}") from None
-        whole = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+        access = mmap.ACCESS_COPY if write else mmap.ACCESS_READ
+        whole = np.frombuffer(mmap.mmap(file.fileno(), 0, access=access), np.uint8)
     data = whole[8 + length :]
     tensors = {
         name: Tensor(place.dtype, data[place.begin : place.end].view(STORED[place.dtype]).reshape(place.shape))
