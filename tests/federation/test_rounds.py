@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ from tests.parts import body_at, plant
 
 from dibs import NotFound, RefusedError, RoundStopped, RoundTimeout, Store, UpdateError, UsageError
 from dibs.backend import MemoryBackend
-from dibs.federation import fedavg, gather, latest, participants
-from dibs.federation._files import chunks_of
+from dibs.federation import Tensor, fedavg, gather, latest, open_tensors, participants
+from dibs.federation._files import chunks_of, write_tensors
 from dibs.federation._forgetting import forget
 from dibs.record import encode
 from dibs.store import RoundKeys, blob_key
@@ -298,3 +299,19 @@ def test_an_export_that_cannot_be_averaged_is_refused_at_home(store: Store) -> N
     with pytest.raises(UpdateError, match="complex64"):
         alone(store, export={"w": np.ones(2, np.complex64)})
     assert keys_of(store) == []
+
+
+def test_memory_does_not_grow_with_the_model_nor_with_the_clients(tmp_path: Path) -> None:
+    """Three updates of 24 MiB are averaged and fetched in less memory than one of them takes; updates may come from files."""
+    store, names = Store(tmp_path / "store", create=True), ["a", "b", "c"]
+    for at, name in enumerate(names):
+        write_tensors(tmp_path / name, {"w": Tensor("F32", np.full(6 << 20, at, np.float32))}, {})
+    for name in names[:2]:
+        with pytest.raises(RoundTimeout):
+            alone(store, client=name, export=open_tensors(tmp_path / name), clients=names, within=0.001)
+    tracemalloc.start()
+    got = alone(store, client="c", export=open_tensors(tmp_path / "c"), clients=names)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 12 << 20
+    assert (got.tensors["w"] == 1).all()
