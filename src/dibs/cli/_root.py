@@ -23,6 +23,7 @@ VERBS = {
     "run": "Search a Python objective.",
     "exec": "Search any program, in any language.",
     "sweep": "Run a list of cells, and prove that nothing is missing.",
+    "federation": "Look at federated rounds, and verify their averages.",
     "status": "Show what is happening in a study, or in a store.",
     "best": "Show the best point found.",
     "trials": "List the trials, one line each.",

@@ -21,6 +21,7 @@ from ._models import (
     TrialDetail,
 )
 from ._plain import Plain
+from ._rounds import RoundStatus, RunLine, RunStatus, run_lines, run_status
 from ._rulers import Axis, Band
 from ._scored import Aim, Scored, aim_of, scored
 from ._slices import Slice, Slices, Spot, Summary, slices
@@ -31,9 +32,10 @@ from ._table import STATES, best_rows, front_rows, results_table
 from ._words import ago, constraints_text, duration, goal_text, point_text, score_text, scores_text
 
 __all__ = [
-    "STATES", "Aim", "AttemptDetail", "Axis", "Band", "BestSoFar", "Cell", "Contour", "Importance", "Importances", "Part",
-    "Plain", "Problem", "Row", "Running", "Scored", "Script", "Settled", "Slice", "Slices", "Source", "Spot", "Spot2",
-    "StoreStatus", "StudyLine", "StudyStatus", "Summary", "TrialDetail", "ago", "aim_of", "best_rows", "best_so_far",
-    "constraints_text", "contour", "duration", "front_rows", "goal_text", "point_text", "results_table",
-    "score_text", "scored", "scores_text", "slices", "store_status", "study_status", "trial_detail",
+    "STATES", "Aim", "AttemptDetail", "Axis", "Band", "BestSoFar", "Cell", "Contour", "Importance", "Importances",
+    "Part", "Plain", "Problem", "RoundStatus", "Row", "RunLine", "RunStatus", "Running", "Scored", "Script",
+    "Settled", "Slice", "Slices", "Source", "Spot", "Spot2", "StoreStatus", "StudyLine", "StudyStatus", "Summary",
+    "TrialDetail", "ago", "aim_of", "best_rows", "best_so_far", "constraints_text", "contour", "duration",
+    "front_rows", "goal_text", "point_text", "results_table", "run_lines", "run_status", "score_text", "scored",
+    "scores_text", "slices", "store_status", "study_status", "trial_detail",
 ]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dibs.store import Store
 
 from ._models import StoreStatus, StudyLine
+from ._rounds import run_lines
 from ._source import Source
 from ._status import best_or_none, count, front_or_none
 
@@ -19,6 +20,7 @@ def store_status(store: Store) -> StoreStatus:
         claim=marker.get("claim"),
         verdict=marker.get("verdict"),
         studies=tuple(_line(Source.of(store, name)) for name in store.studies()),
+        runs=run_lines(store),
     )
 
 
