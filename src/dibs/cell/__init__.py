@@ -6,7 +6,7 @@ What only a run needs is loaded by it: limits are known to every worker.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ._limits import UNLIMITED, Limits, is_limit, size_text, span_text
+from ._limits import UNLIMITED, Limits, is_limit, size_of, size_text, span_of, span_text
 from ._usage import family, resident
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 __all__ = [
     "LOST", "UNLIMITED", "Cause", "Command", "Ending", "Evidence", "Frozen", "Isolation", "Job", "Limits", "Line",
     "Template", "Told", "Watcher", "Words", "check_names", "check_values", "claim_folder", "classify", "family",
-    "folder_owner", "freeze", "frozen_in", "is_limit", "isolation_status", "parse", "resident", "run", "size_text",
-    "span_text", "text_of", "variables_of",
+    "folder_owner", "freeze", "frozen_in", "is_limit", "isolation_status", "parse", "resident", "run", "size_of",
+    "size_text", "span_of", "span_text", "text_of", "variables_of",
 ]  # fmt: skip
 
 _HOMES = {

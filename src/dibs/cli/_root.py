@@ -24,6 +24,7 @@ __all__ = ["VERBS", "Root", "main"]
 VERBS = {
     "run": "Search a Python objective.",
     "exec": "Search any program, in any language.",
+    "launch": "Start workers where they fit: here, or on a cluster.",
     "status": "Show what is happening in a study, or in a store.",
     "best": "Show the best point found.",
     "trials": "List the trials, one line each.",
