@@ -35,7 +35,7 @@ run: .venv/ready-run $(BUCKET)  ## search a spam filter for real SMS messages: 6
 test: .venv/ready-dev  ## all tests, executed docs included: no root, no system package; four to seven minutes on two cores
 	@$(BIN)/python -m pytest -n 2 -q $(PYTEST_ARGS)
 
-test-services: .venv/ready-services  ## tests against real shared file systems, started here; root and apt, about five minutes
+test-services: .venv/ready-services  ## tests against real shared file systems and a real Slurm, started here; root and apt, about six minutes
 	@$(BIN)/python -m pytest -q -m services -o faulthandler_timeout=410 tests/services $(PYTEST_ARGS)
 
 test-integrations: .venv-integrations/ready  ## tests with large libraries (pandas, polars, XGBoost, LightGBM, Keras), in an environment of their own
@@ -103,7 +103,7 @@ endif
 
 # Programs that are not in a package index come from apt, where there is apt and we are root; a test whose program is
 # missing says so and is skipped, which .ci/run does not let pass.
-SERVICES := fusermount3:fuse3 s3fs:s3fs
+SERVICES := fusermount3:fuse3 s3fs:s3fs munged:munge slurmctld:slurmctld slurmd:slurmd sbatch:slurm-client
 
 .venv/ready-services: .venv/ready-dev
 	@echo "installing what is started for the tests of services" >&2
