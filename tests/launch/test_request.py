@@ -9,7 +9,7 @@ import pytest
 from tests.launch.jobs import profile, request
 
 from dibs.errors import UsageError
-from dibs.launch import Gpu, Profile, Request, Resources, fit, outlived
+from dibs.launch import KINDS, Gpu, Profile, Request, Resources, fit, outlived
 from dibs.launch._plan import Ended, worst
 
 
@@ -80,18 +80,26 @@ def test_a_job_has_something_to_run_and_a_name_that_any_platform_takes() -> None
     [
         ({}, r"it has no kind: put kind = "),
         ({"kind": "slrum"}, r"there is no kind 'slrum': did you mean slurm\?"),
-        ({"kind": "ssh"}, r"it must be one of local, slurm"),
+        ({"kind": "ssh"}, r"it must be one of local, slurm, dask"),
         ({"kind": ["slurm"]}, r"there is no kind"),
         ({"kind": "slurm", "dask": {}}, r"unknown key 'dask'"),
         ({"kind": "slurm", "slurm": {"partiton": "x"}}, r"slurm: unknown key 'partiton': did you mean partition\?"),
         ({"kind": "slurm", "slurm": {"options": ["x"]}}, r"must be options such as --nice=10"),
         ({"kind": "slurm", "slurm": {"at_once": 0}}, r"at_once must be a whole number of at least 1"),
+        ({"kind": "dask", "dask": {"resources": {"GPU": -1}}}, r"GPU must be a positive number"),
         ({"kind": "slurm", "survives": {"stops": []}}, r"survives: unknown key 'stops': did you mean stop\?"),
     ],
 )
 def test_a_mistake_in_a_profile_is_named_with_its_remedy(table: dict[str, Any], remedy: str) -> None:
     with pytest.raises(UsageError, match=remedy):
         Profile.of(table, "there", "there.toml")
+
+
+def test_what_is_shared_and_what_stays() -> None:
+    assert {name for name in KINDS if profile(name).shares} == {"local", "slurm", "dask"}
+    assert {name for name in KINDS if not profile(name).stays} == {"dask"}
+    assert not profile("dask", address="tcp://h:1").shares
+    assert profile("dask", address="tcp://h:1").stays
 
 
 OFFERS = {

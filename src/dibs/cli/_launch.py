@@ -43,8 +43,8 @@ def verb(job: Path, store: str | None, as_json: bool, **options: Any) -> int:
     """Start workers where they fit: here, or on a cluster.
 
     JOB is a file in TOML (or YAML, JSON): `run`, the worker's command, `workers`, `resources` as constraints, and
-    `candidates`, the profiles to try in order. `local` needs no profile; one of a cluster says its `kind`, slurm. The
-    first that has what the job wants gets the workers; why the others do not is said.
+    `candidates`, the profiles to try in order. `local` needs no profile; one of a cluster says its `kind`, slurm or
+    dask. The first that has what the job wants gets the workers; why the others do not is said.
 
     \b
     Example:

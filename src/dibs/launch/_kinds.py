@@ -35,6 +35,14 @@ class Kind:
     apart: str | None = None
 
 
+def _amounts(value: Any, where: str) -> dict[str, int | float]:
+    table = a_table(value, where)
+    for name, count in table.items():
+        if isinstance(count, bool) or not isinstance(count, int | float) or not count > 0:
+            raise UsageError(f"{where}: {name} must be a positive number, not {count!r:.80}")
+    return dict(table)
+
+
 def _flags_of(value: Any, where: str) -> tuple[str, ...]:
     found = texts_of(value, where)
     for each in found:
@@ -56,6 +64,9 @@ KINDS: Mapping[str, Kind] = {
             "gres": a_text, "at_once": a_count, "signal_s": _seconds, "options": _flags_of,
         },
         shares=True,
+    ),
+    "dask": Kind(
+        "_dask", {"address": a_text, "resources": _amounts, "grace_s": _seconds}, shares=True, apart="address"
     ),
 }  # fmt: skip
 
