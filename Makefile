@@ -38,7 +38,7 @@ test: .venv/ready-dev  ## all tests, executed docs included: no root, no system 
 test-services: .venv/ready-services  ## tests against real shared file systems and a real Slurm, started here; root and apt, about six minutes
 	@$(BIN)/python -m pytest -q -m services -o faulthandler_timeout=410 tests/services $(PYTEST_ARGS)
 
-test-integrations: .venv-integrations/ready  ## tests with large libraries (pandas, polars, XGBoost, LightGBM, Keras), in an environment of their own
+test-integrations: .venv-integrations/ready  ## tests with large libraries (pandas, polars, XGBoost, LightGBM, Keras, Kubernetes), in an environment of their own
 	@.venv-integrations/bin/python -m pytest -q -m integrations tests/integrations/heavy $(PYTEST_ARGS)
 
 lint: .venv/ready-dev  ## style, formatting, strict types, import walls
@@ -115,7 +115,7 @@ SERVICES := fusermount3:fuse3 s3fs:s3fs munged:munge slurmctld:slurmctld slurmd:
 	@touch $@
 
 # Keras wants a library to compute with: JAX is the smallest. Lightning needs torch, several gigabytes: install it there.
-INTEGRATIONS := pandas polars xgboost-cpu lightgbm keras jax
+INTEGRATIONS := pandas polars xgboost-cpu lightgbm keras jax kubernetes
 
 .venv-integrations/ready: .venv/made pyproject.toml
 	@echo "installing the libraries that dibs joins, once" >&2

@@ -159,3 +159,38 @@ def test_a_mistake_is_one_line_and_a_code(
 
 def test_a_store_must_be_said(dibs: Call, job: Callable[..., str]) -> None:
     assert 'or store = "FOLDER" in job.toml' in dibs("launch", job(), code=2).stderr
+
+
+KUBERNETES = 'kind = "kubernetes"\n[kubernetes]\nimage = "registry.example/search:1"\n'
+
+
+def test_a_manifest_is_printed_and_nothing_is_started(dibs: Call, job: Callable[..., str]) -> None:
+    done = dibs("launch", job(RUN, k8s=KUBERNETES), "--on", "k8s", "--store", "/data/s")
+    assert json.loads(done.stdout)["spec"]["completionMode"] == "Indexed"
+    assert "the store /data/s is not looked at: k8s has folders of its own" in done.stderr
+    assert "nothing is started: pipe this into kubectl create -o name -f -, or say --apply" in done.stderr
+    assert not Path(".dibs").exists()
+
+
+def test_a_manifest_is_handed_to_kubectl_if_it_is_there(
+    dibs: Call, job: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    words = ("launch", job(RUN, k8s=KUBERNETES), "--on", "k8s", "--store", "/data/s", "--apply")
+    assert "k8s is passed over: there is no kubectl here" in dibs(*words, code=4).stderr
+    (tmp_path / "kubectl").write_text("#!/bin/sh\n/bin/cat > given.json; echo refused by the cluster >&2; exit 1\n")
+    (tmp_path / "kubectl").chmod(0o755)
+    assert "kubectl refused: refused by the cluster" in dibs(*words, code=2).stderr
+    assert json.loads(Path("given.json").read_text()) == json.loads(
+        Path(".dibs/launch/job/kubernetes.json").read_text()
+    )
+    (tmp_path / "kubectl").write_text("#!/bin/sh\n/bin/cat > given.json; echo job.batch/job-x7k2p\n")
+    told = json.loads(dibs(*words, "--json").stdout)
+    assert told["ids"] == ["job-x7k2p"]
+    assert told["stop"] == "kubectl delete job.batch/job-x7k2p"
+    assert told["look"][-1] == "kubectl logs -f -l batch.kubernetes.io/job-name=job-x7k2p --prefix"
+
+
+def test_waiting_needs_something_that_was_started(dibs: Call, job: Callable[..., str]) -> None:
+    done = dibs("launch", job(RUN, k8s=KUBERNETES), "--on", "k8s", "--store", "/data/s", "--wait", code=2)
+    assert "--wait needs --apply: a manifest that is printed starts nothing" in done.stderr

@@ -80,13 +80,16 @@ def test_a_job_has_something_to_run_and_a_name_that_any_platform_takes() -> None
     [
         ({}, r"it has no kind: put kind = "),
         ({"kind": "slrum"}, r"there is no kind 'slrum': did you mean slurm\?"),
-        ({"kind": "ssh"}, r"it must be one of local, slurm, dask"),
+        ({"kind": "ssh"}, r"it must be one of local, slurm, dask, kubernetes"),
         ({"kind": ["slurm"]}, r"there is no kind"),
         ({"kind": "slurm", "dask": {}}, r"unknown key 'dask'"),
         ({"kind": "slurm", "slurm": {"partiton": "x"}}, r"slurm: unknown key 'partiton': did you mean partition\?"),
         ({"kind": "slurm", "slurm": {"options": ["x"]}}, r"must be options such as --nice=10"),
         ({"kind": "slurm", "slurm": {"at_once": 0}}, r"at_once must be a whole number of at least 1"),
         ({"kind": "dask", "dask": {"resources": {"GPU": -1}}}, r"GPU must be a positive number"),
+        ({"kind": "kubernetes", "kubernetes": {"secrets": {"A": {"name": "x"}}}}, r"secrets: A: key must be a text"),
+        ({"kind": "kubernetes", "kubernetes": {"volumes": [{"claim": "x"}]}}, r"must say claim, .* and mount"),
+        ({"kind": "kubernetes", "kubernetes": {"tolerations": {}}}, r"must be a list of tables"),
         ({"kind": "slurm", "survives": {"stops": []}}, r"survives: unknown key 'stops': did you mean stop\?"),
     ],
 )

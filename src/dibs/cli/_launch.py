@@ -43,8 +43,8 @@ def verb(job: Path, store: str | None, as_json: bool, **options: Any) -> int:
     """Start workers where they fit: here, or on a cluster.
 
     JOB is a file in TOML (or YAML, JSON): `run`, the worker's command, `workers`, `resources` as constraints, and
-    `candidates`, the profiles to try in order. `local` needs no profile; one of a cluster says its `kind`, slurm or
-    dask. The first that has what the job wants gets the workers; why the others do not is said.
+    `candidates`, the profiles to try in order. `local` needs no profile; one of a cluster says its `kind`, slurm,
+    dask or kubernetes. The first that has what the job wants gets the workers; why the others do not is said.
 
     \b
     Example:
@@ -70,7 +70,7 @@ def verb(job: Path, store: str | None, as_json: bool, **options: Any) -> int:
         log.info("%s", safe(note))
     if options["dry_run"]:
         return _dry(plan, passed, as_json)
-    waits = _waits(options["wait"], chosen)
+    waits = _waits(options["wait"], chosen, applies=options["apply"])
     open_beforehand(request.store, chosen, create=options["create"])
     if chosen.kind == "kubernetes" and not options["apply"]:
         return _printed(plan, passed, as_json)
@@ -133,8 +133,10 @@ def _seen(request: Request, profile: Profile) -> str:
     return profile.store or request.store
 
 
-def _waits(asked: bool | None, profile: Profile) -> bool:
-    """Whether to stay: where the workers would end with this process, always. Raises UsageError for --no-wait there."""
+def _waits(asked: bool | None, profile: Profile, *, applies: bool) -> bool:
+    """Whether to stay: where the workers would end with this process, always. Raises UsageError for what cannot be."""
+    if asked and profile.kind == "kubernetes" and not applies:
+        raise UsageError("--wait needs --apply: a manifest that is printed starts nothing")
     if profile.stays:
         return bool(asked)
     if asked is False:
@@ -165,7 +167,8 @@ def _dry(plan: Plan, passed: list[tuple[str, list[str]]], as_json: bool) -> int:
         out(json_text({**plan.to_json(), "passed_over": _passed_json(passed)}))
         return 0
     for path, text in plan.files.items():
-        out(f"# {safe(path)}\n{text}")
+        out(f"# {safe(path)}")
+        out(text)
     for call in plan.calls:
         words = [f"{name}={shlex.quote(value)}" for name, value in sorted(call.environ.items())]
         out(" ".join([*map(safe, words), safe(shlex.join(call.argv))]))
@@ -187,7 +190,7 @@ def _say_started(started: Started) -> None:
     plan = started.plan
     count = f"{plan.workers} worker{'s' * (plan.workers != 1)}"
     out(f"started  {count} on {safe(plan.on)} ({safe(', '.join(started.ids))}), store {safe(plan.store)}")
-    for line in (f"dibs status --store {shlex.quote(plan.store)}", *plan.look):
+    for line in (f"dibs status --store {shlex.quote(plan.store)}", *plan.look, *started.look):
         out(f"look     {safe(line)}")
     out(f"stop     {safe(started.stop)}")
 
@@ -201,7 +204,7 @@ def _said(started: Started, passed: list[tuple[str, list[str]]], ended: list[End
     plan = started.plan
     told = {
         "on": plan.on, "kind": plan.kind, "name": plan.name, "store": plan.store, "workers": plan.workers,
-        "ids": list(started.ids), "look": list(plan.look), "stop": started.stop, "passed_over": _passed_json(passed),
+        "ids": list(started.ids), "look": [*plan.look, *started.look], "stop": started.stop, "passed_over": _passed_json(passed),
     }  # fmt: skip
     if ended is not None:
         told["ended"] = [{"worker": each.worker, "code": each.code, "why": each.why} for each in ended]

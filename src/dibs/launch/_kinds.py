@@ -35,12 +35,41 @@ class Kind:
     apart: str | None = None
 
 
+def _tables(value: Any, where: str) -> tuple[Mapping[str, Any], ...]:
+    if not isinstance(value, list | tuple):
+        raise UsageError(f"{where} must be a list of tables, not {value!r:.80}")
+    return tuple(a_table(each, f"{where}[{at}]") for at, each in enumerate(value))
+
+
 def _amounts(value: Any, where: str) -> dict[str, int | float]:
     table = a_table(value, where)
     for name, count in table.items():
         if isinstance(count, bool) or not isinstance(count, int | float) or not count > 0:
             raise UsageError(f"{where}: {name} must be a positive number, not {count!r:.80}")
     return dict(table)
+
+
+def _texts_by_name(value: Any, where: str) -> dict[str, str]:
+    return {name: a_text(each, f"{where}: {name}") for name, each in a_table(value, where).items()}
+
+
+def _secrets(value: Any, where: str) -> dict[str, Mapping[str, str]]:
+    found = {}
+    for name, each in a_table(value, where).items():
+        secret = a_table(each, f"{where}: {name}", ("name", "key"))
+        for key in ("name", "key"):
+            a_text(secret.get(key), f"{where}: {name}: {key}")
+        found[name] = secret
+    return found
+
+
+def _claims(value: Any, where: str) -> tuple[Mapping[str, str], ...]:
+    for at, each in enumerate(_tables(value, where)):
+        for key in a_table(each, f"{where}[{at}]", ("claim", "mount")):
+            a_text(each[key], f"{where}[{at}]: {key}")
+        if len(each) != 2:
+            raise UsageError(f"{where}[{at}] must say claim, the name of a volume's claim, and mount, a path")
+    return tuple(value)
 
 
 def _flags_of(value: Any, where: str) -> tuple[str, ...]:
@@ -67,6 +96,14 @@ KINDS: Mapping[str, Kind] = {
     ),
     "dask": Kind(
         "_dask", {"address": a_text, "resources": _amounts, "grace_s": _seconds}, shares=True, apart="address"
+    ),
+    "kubernetes": Kind(
+        "_kubernetes",
+        {
+            "image": a_text, "namespace": a_text, "context": a_text, "service_account": a_text, "pull_policy": a_text,
+            "grace_s": _seconds, "retries": _seconds, "at_once": a_count, "node_selector": _texts_by_name,
+            "tolerations": _tables, "volumes": _claims, "secrets": _secrets, "gpu_resource": a_text,
+        },
     ),
 }  # fmt: skip
 

@@ -72,12 +72,14 @@ class Plan:
 
 @dataclass(frozen=True)
 class Started:
-    """What is running. ``ids``: as the platform names it; ``stop``: the command that ends it; ``handle``: for ``wait``."""
+    """What is running. ``ids``: as the platform names it; ``stop``: the command that ends it; ``handle``: for ``wait``.
+    ``look``: what could not be planned."""
 
     plan: Plan
     ids: tuple[str, ...]
     stop: str
     handle: Any = None
+    look: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
