@@ -80,7 +80,7 @@ def test_a_job_has_something_to_run_and_a_name_that_any_platform_takes() -> None
     [
         ({}, r"it has no kind: put kind = "),
         ({"kind": "slrum"}, r"there is no kind 'slrum': did you mean slurm\?"),
-        ({"kind": "ssh"}, r"it must be one of local, slurm, dask, kubernetes"),
+        ({"kind": "ssh"}, r"it must be one of local, slurm, dask, ray, kubernetes"),
         ({"kind": ["slurm"]}, r"there is no kind"),
         ({"kind": "slurm", "dask": {}}, r"unknown key 'dask'"),
         ({"kind": "slurm", "slurm": {"partiton": "x"}}, r"slurm: unknown key 'partiton': did you mean partition\?"),

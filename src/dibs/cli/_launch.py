@@ -44,7 +44,7 @@ def verb(job: Path, store: str | None, as_json: bool, **options: Any) -> int:
 
     JOB is a file in TOML (or YAML, JSON): `run`, the worker's command, `workers`, `resources` as constraints, and
     `candidates`, the profiles to try in order. `local` needs no profile; one of a cluster says its `kind`, slurm,
-    dask or kubernetes. The first that has what the job wants gets the workers; why the others do not is said.
+    dask, ray or kubernetes. The first that has what the job wants gets the workers; why the others do not is said.
 
     \b
     Example:

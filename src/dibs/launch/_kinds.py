@@ -97,6 +97,7 @@ KINDS: Mapping[str, Kind] = {
     "dask": Kind(
         "_dask", {"address": a_text, "resources": _amounts, "grace_s": _seconds}, shares=True, apart="address"
     ),
+    "ray": Kind("_ray", {"address": a_text, "resources": _amounts}),
     "kubernetes": Kind(
         "_kubernetes",
         {
