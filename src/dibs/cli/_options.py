@@ -18,7 +18,7 @@ from ._settings import NAME, settings
 
 __all__ = [
     "DURATION", "GOAL", "SIZE", "SPAN", "Whole", "as_json", "command", "me_option", "needed",
-    "store_option", "study_option", "verbose", "which_option",
+    "needed_sweep", "store_option", "study_option", "sweep_option", "verbose", "which_option",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -140,6 +140,10 @@ def study_option(function: F) -> F:
     return click.option("--study", metavar="NAME", envvar="DIBS_STUDY", help="The study's name.")(function)
 
 
+def sweep_option(function: F) -> F:
+    return click.option("--name", "sweep", metavar="NAME", envvar="DIBS_SWEEP", help="The sweep's name.")(function)
+
+
 def which_option(function: F) -> F:
     return click.option(
         "--goal", "which", type=Which(min=0), default=0, metavar="K", help="Which of several goals, from 0."
@@ -172,5 +176,15 @@ def needed(value: str | None, name: str, example: str, more: str = "") -> str:
         raise UsageError(
             f'no {name}: say --{name} {example}, set DIBS_{name.upper()}, or put {name} = "{example}" in a dibs.toml '
             f"in this folder or one above it{more and f', {more}'}"
+        )
+    return value
+
+
+def needed_sweep(value: str | None) -> str:
+    """The sweep's name, or UsageError that says the three ways to give it."""
+    if not value:
+        raise UsageError(
+            'no name of the sweep: say --name NAME, set DIBS_SWEEP, or put sweep = "NAME" in a dibs.toml in this folder '
+            "or one above it"
         )
     return value

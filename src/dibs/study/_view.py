@@ -15,7 +15,7 @@ from weakref import WeakSet
 from dibs.backend import Object
 from dibs.errors import NewerFormat, RecordError, StoreError
 from dibs.record import TrialRecord, decode_trial
-from dibs.store import BLOCK, Store
+from dibs.store import BLOCK, Store, StudyKeys
 
 from ._attempt import Attempt
 from ._fold import Seen
@@ -39,9 +39,9 @@ _views: WeakSet[View] = WeakSet()
 class View(Known):
     """The attempts of one study, refreshed on demand. Thread-safe."""
 
-    def __init__(self, store: Store, study: str) -> None:
+    def __init__(self, store: Store, study: str, keys: StudyKeys | None = None) -> None:
         self.store = store
-        self.keys = store.keys(study)
+        self.keys = keys or store.keys(study)
         self._begin()
         _views.add(self)
 
@@ -324,11 +324,15 @@ class View(Known):
             self.problems.pop(self.keys.attempt(n, attempt), None)
 
 
-def view_of(store: Store, study: str) -> View:
-    """The view of a study that all readers of this store object share, so that nothing is read twice."""
-    view: View | None = store.kept.get(("view", study))
+def view_of(store: Store, study: str, keys: StudyKeys | None = None) -> View:
+    """The view of a study that all readers of this store object share, so that nothing is read twice.
+
+    ``keys``: where its records lie, if not with the studies.
+    """
+    at = ("view", study) if keys is None else ("view at", keys.base)
+    view: View | None = store.kept.get(at)
     if view is None:
-        view = store.kept.setdefault(("view", study), View(store, study))
+        view = store.kept.setdefault(at, View(store, study, keys))
     return view
 
 
