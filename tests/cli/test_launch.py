@@ -194,3 +194,11 @@ def test_a_manifest_is_handed_to_kubectl_if_it_is_there(
 def test_waiting_needs_something_that_was_started(dibs: Call, job: Callable[..., str]) -> None:
     done = dibs("launch", job(RUN, k8s=KUBERNETES), "--on", "k8s", "--store", "/data/s", "--wait", code=2)
     assert "--wait needs --apply: a manifest that is printed starts nothing" in done.stderr
+
+
+def test_inside_a_job_array_a_store_is_made_only_if_told(dibs: Call, job: Callable[..., str]) -> None:
+    words = ("launch", job('run = ["true"]\ncandidates = ["local"]\n'), "--store", "s", "--wait")
+    assert "a task of a job array does not create one" in dibs(*words, code=3, SLURM_ARRAY_TASK_ID="1").stderr
+    assert not Path(".dibs").exists()
+    dibs(*words, "--create", SLURM_ARRAY_TASK_ID="1")
+    assert Path("s/dibs.json").exists()

@@ -47,8 +47,12 @@ MinJobAge=300
 KillWait=3
 MessageTimeout=10
 JobRequeue=1
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
 NodeName={host} NodeAddr=127.0.0.1 CPUs=8 RealMemory=8000 State=UNKNOWN
-PartitionName=main Nodes={host} Default=YES MaxTime=INFINITE State=UP
+PartitionName=main Nodes={host} Default=YES MaxTime=INFINITE State=UP PriorityTier=1
+PartitionName=urgent Nodes={host} MaxTime=INFINITE State=UP PriorityTier=2
+PartitionName=steady Nodes={host} MaxTime=INFINITE State=UP PriorityTier=2
 """
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,17 @@ pytestmark = [pytest.mark.services, pytest.mark.timeout(180)]
 NONE_AGAIN = dict.fromkeys(range(TRIALS), 0)
 FIRST_AGAIN = {**NONE_AGAIN, 0: 1}
 PROFILE = 'kind = "slurm"\n[slurm]\npartition = "main"\n'
+
+
+@pytest.fixture(scope="module", autouse=True)
+def limited(slurm: Slurm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Launch, subprocess.Popen[str]]]:
+    """A worker that goes on to its time limit, which Slurm looks at twice a minute: it runs beside the other tests."""
+    launch = Launch(tmp_path_factory.mktemp("limited"), slurm.environ)
+    launch.write(PROFILE.replace("main", "steady"), workers=1, env={"HOLD": "1"}, resources={"time": "1m"})
+    started = launch.start()
+    yield launch, started
+    started.kill()
+    started.communicate()
 
 
 def test_an_array_runs_a_study_and_no_name_or_value_becomes_shell(slurm: Slurm, tmp_path: Path) -> None:
@@ -36,7 +49,7 @@ def test_an_array_runs_a_study_and_no_name_or_value_becomes_shell(slurm: Slurm, 
     assert [each["code"] for each in told["ended"]] == [0, 0, 0]
 
 
-@pytest.mark.parametrize("how", ["requeue", "signal"])
+@pytest.mark.parametrize("how", ["requeue", "pre-emption", "signal"])
 def test_a_task_that_has_to_go_is_interrupted_and_its_trial_done_by_the_next(
     how: str, slurm: Slurm, tmp_path: Path
 ) -> None:
@@ -44,8 +57,11 @@ def test_a_task_that_has_to_go_is_interrupted_and_its_trial_done_by_the_next(
     launch.write(PROFILE, workers=1, env={"HOLD": "1"})
     (job,) = launch.told(wait=False)["ids"]
     slurm.until((tmp_path / "held").exists, "the task is in its first trial")
-    if how == "requeue":
-        slurm.ask("scontrol", "requeue", f"{job}_0")
+    if how != "signal":
+        if how == "requeue":
+            slurm.ask("scontrol", "requeue", f"{job}_0")
+        else:
+            slurm.ask("sbatch", "--partition=urgent", "--cpus-per-task=7", "--output=/dev/null", "--wrap=true")
         slurm.until(lambda: slurm.tasks(job) == {"0": "PENDING"}, "the task is in the queue again")
         assert launch.attempts() == {}
         slurm.ask("scontrol", "update", f"JobId={job}_0", "StartTime=now")
@@ -60,17 +76,6 @@ def test_a_task_that_has_to_go_is_interrupted_and_its_trial_done_by_the_next(
     assert launch.attempts() == FIRST_AGAIN, launch.logs()
 
 
-def test_a_time_limit_is_told_ahead_and_the_next_worker_finishes(slurm: Slurm, tmp_path: Path) -> None:
-    launch = Launch(tmp_path, slurm.environ)
-    launch.write(PROFILE, workers=1, env={"HOLD": "1"}, resources={"time": "1m"})
-    told = launch.told()
-    assert [each["code"] for each in told["ended"]] == [143], told
-    assert (tmp_path / "let-go").exists()
-    launch.write(PROFILE, workers=1)
-    assert launch.told()["exit_code"] == 0
-    assert launch.attempts() == FIRST_AGAIN
-
-
 def test_what_slurm_refuses_is_one_line(slurm: Slurm, tmp_path: Path) -> None:
     launch = Launch(tmp_path, slurm.environ)
     launch.write(PROFILE.replace("main", "no-such"), workers=1)
@@ -80,3 +85,13 @@ def test_what_slurm_refuses_is_one_line(slurm: Slurm, tmp_path: Path) -> None:
     assert "sbatch refused: " in err
     assert "invalid partition" in err
     assert "Traceback" not in err
+
+
+def test_a_time_limit_is_told_ahead_and_the_next_worker_finishes(limited: tuple[Launch, subprocess.Popen[str]]) -> None:
+    launch, started = limited
+    told = launch.answer(started)
+    assert [each["code"] for each in told["ended"]] == [143], told
+    assert (launch.folder / "let-go").exists()
+    launch.write(PROFILE, workers=1)
+    assert launch.told()["exit_code"] == 0
+    assert launch.attempts() == FIRST_AGAIN
