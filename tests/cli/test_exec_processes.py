@@ -62,13 +62,16 @@ def ended(tmp_path: Path) -> list[tuple[int, int, str]]:
     return [(result.n, result.attempt, result.state) for result in Study(tmp_path / "s", "mill").results()]
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_sigterm_is_passed_on_and_anybody_resumes(spawn: Spawn, gated: Path, tmp_path: Path, workers: str) -> None:
+def test_sigterm_is_passed_on_and_anybody_resumes(
+    spawn: Spawn, gated: Path, tmp_path: Path, workers: str, number: signal.Signals
+) -> None:
     child = spawn(*words("--workers", workers, trials=1))
     pid = begun(tmp_path)
-    child.terminate()
+    child.send_signal(number)
     _, err = child.communicate()
-    assert child.returncode == 143, err
+    assert child.returncode == 128 + number, err
     assert not alive(pid)
     assert ended(tmp_path) == [(0, 0, "interrupted")]
     assert (own(tmp_path) / "out" / "checkpoint").read_text() == "saved\n"

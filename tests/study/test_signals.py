@@ -93,6 +93,51 @@ def test_sigterm_is_an_interruption_and_143(tmp_path: Path, objective: str, trac
     assert "Traceback" not in err
 
 
+@BOTH
+@pytest.mark.parametrize("objective", [IN_C, LOOKS, IGNORES], ids=["in C", "looks", "ignores"])
+def test_a_terminal_that_goes_away_is_an_interruption_and_129(tmp_path: Path, objective: str, workers: str) -> None:
+    process = start(program(tmp_path, objective + MAIN), workers, "30" if objective is LOOKS else "0.2")
+    eventually(lambda: begun(tmp_path), process)
+    process.send_signal(signal.SIGHUP)
+    code, out, err = end(process)
+    assert (code, out) == (129, ""), err
+    found = record(open_study(tmp_path), 0)
+    assert found is not None
+    assert found.state == "interrupted"
+    assert found.reason == ("SIGHUP" if workers == "1" else "SIGTERM")
+    assert {result.state for result in open_study(tmp_path).results()} == {"interrupted"}
+    assert "Traceback" not in err
+
+
+HEARS = """
+signal.signal(signal.SIGHUP, {handler})
+
+def objective(trial):
+    (HERE / "begun").touch()
+    while not (HERE / "go").exists():
+        time.sleep(0.01)
+    return 1.0
+
+if __name__ == "__main__":
+    study().run(objective, 1, progress=False)
+"""
+
+
+@pytest.mark.parametrize(
+    "handler", ["signal.SIG_IGN", '(lambda *_: (HERE / "heard").touch())'], ids=["nohup", "daemon"]
+)
+def test_a_hang_up_that_is_somebody_elses_is_left_to_them(tmp_path: Path, handler: str) -> None:
+    process = start(program(tmp_path, HEARS.format(handler=handler)))
+    eventually(lambda: begun(tmp_path), process)
+    process.send_signal(signal.SIGHUP)
+    if "heard" in handler:
+        eventually(lambda: (tmp_path / "heard").exists(), process)
+    (tmp_path / "go").touch()
+    code, _, err = end(process)
+    assert code == 0, err
+    assert state(open_study(tmp_path), 0) == "done"
+
+
 def test_no_grace_at_all(tmp_path: Path) -> None:
     process = start(program(tmp_path, IN_C + MAIN), "1", "0")
     eventually(lambda: begun(tmp_path), process)
