@@ -87,6 +87,9 @@ DAMAGE: dict[str, tuple[Callable[[Store], None], set[str], bool]] = {
     "half a record": (write(TRIAL.format(2), b'{"v":1,"kind"'), {"torn"}, False),
     "binary record": (write(TRIAL.format(2), b"\xff\x00\x80"), {"torn"}, False),
     "newer record": (write(TRIAL.format(2), b'{"v":2,"kind":"trial"}'), {"newer"}, False),
+    "a folder where a record belongs": (
+        lambda store: (root(store) / TRIAL.format(2)).unlink() or (root(store) / TRIAL.format(2)).mkdir(), {"torn"}, False,
+    ),
     "another trial's record": (copy(TRIAL.format(1), TRIAL.format(2)), {"misplaced"}, False),
     "a file beside": (write("notes.txt", b"hello"), {"foreign"}, True),
     "a file in a block": (write("study/s/trial/000000/readme", b"hello"), {"foreign"}, True),
@@ -223,6 +226,7 @@ ROLL, CURVE = "study/s/roll/0/00000000.json", "study/s/live/000000/00000012-0.js
         (TRIAL.format(5), b"", True),
         (TRIAL.format(5), b"{", True),
         (TRIAL.format(5), b'{"v":2}', True),
+        (TRIAL.format(5), None, True),  # a folder
         (ROLL, b"{", False),  # a cache: its originals name what it names
         (CURVE, b"{", False),  # names nothing
         (ROLL, b'{"v":2}', True),  # what a later version keeps there, nobody knows
@@ -230,11 +234,15 @@ ROLL, CURVE = "study/s/roll/0/00000000.json", "study/s/live/000000/00000012-0.js
     ],
 )
 def test_gc_removes_nothing_while_an_object_that_names_blobs_does_not_read(
-    store: Store, key: str, bad: bytes, refused: bool
+    store: Store, key: str, bad: bytes | None, refused: bool
 ) -> None:
     digest = store.put(b"old")
     age(root(store) / f"blobs/{digest[:2]}/{digest}", 48)
-    write(key, bad)(store)
+    if bad is None:
+        (root(store) / key).unlink()
+        (root(store) / key).mkdir()
+    else:
+        write(key, bad)(store)
     garbage = find_garbage(store)
     assert bool(garbage.refused) is refused
     assert (digest in {r.key.rpartition("/")[2] for r in garbage.removals}) is not refused

@@ -89,6 +89,18 @@ def entries_of(store: Store) -> Iterator[Entry]:
             for part in sorted(parts):
                 if part != "work":
                     yield from _below(store, f"study/{segment}/", part)
+                if part in _RECORDS:
+                    yield from _folders_for_records(store, f"study/{segment}/{part}/")
+
+
+def _folders_for_records(store: Store, prefix: str) -> Iterator[Entry]:
+    """Folders where a record belongs: no listing of keys has them, and yet nobody can claim that trial any more."""
+    root = store.backend.root
+    for block in store.backend.names(prefix) if root is not None and not _is_link(store, prefix[:-1]) else ():
+        for name in store.backend.names(f"{prefix}{block}/"):
+            key = f"{prefix}{block}/{name}"
+            if place_of(key).kind in _RECORDS and (root / key).is_dir() and not _is_link(store, key):
+                yield Entry(key, "", 0.0, -1)
 
 
 def _below(store: Store, prefix: str, name: str) -> Iterator[Entry]:
