@@ -96,7 +96,9 @@ def entries_of(store: Store) -> Iterator[Entry]:
 def _folders_for_records(store: Store, prefix: str) -> Iterator[Entry]:
     """Folders where a record belongs: no listing of keys has them, and yet nobody can claim that trial any more."""
     root = store.backend.root
-    for block in store.backend.names(prefix) if root is not None and not _is_link(store, prefix[:-1]) else ():
+    if root is None or _is_link(store, prefix[:-1]):
+        return
+    for block in store.backend.names(prefix):
         for name in store.backend.names(f"{prefix}{block}/"):
             key = f"{prefix}{block}/{name}"
             if place_of(key).kind in _RECORDS and (root / key).is_dir() and not _is_link(store, key):
