@@ -284,6 +284,7 @@ class Study:
         key, fields = given_record(self.store.keys(self.name), found)
         if key in self.view.given:  # seen there: nothing need be written to lose against it
             return False
+        self.view.given.ours = True
         body = {**self.store.head("given", self.me), **fields, "from": self.store.me(self.me)}
         return self.store.settler.claim(key, body, durable=True) is not None
 

@@ -107,11 +107,11 @@ class View(Known):
         if most != 0:
             self._reread(beats, NEWEST - (len(new) if most else 0))
         self._settle(self.names.moved)
-        if self.names.has("note"):
+        if self.names.has("note") or self.notes.ours:
             self.notes.refresh(now, self.names.above)
         else:  # as far as the last listing told: a stop counts from now on all the same
             self.notes.probe_stop()
-        if most != 0 and self.names.has("given"):
+        if most != 0 and (self.names.has("given") or self.given.ours):
             self.given.refresh(now, self.names.above)
         if self.partial:
             self._read_all([(n, 0) for n in self.notes.released if n in self.names and not self._knows(n, 0)])
