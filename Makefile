@@ -35,7 +35,7 @@ run: .venv/ready-run $(BUCKET)  ## search a spam filter for real SMS messages: 6
 test: .venv/ready-dev  ## all tests, executed docs included: no root, no system package; four to seven minutes on two cores
 	@$(BIN)/python -m pytest -n 2 -q $(PYTEST_ARGS)
 
-test-services: .venv/ready-services  ## tests against real shared file systems, started here; root and apt, about five minutes
+test-services: .venv/ready-services  ## tests against real shared file systems, started here; root and apt, about fifteen minutes
 	@$(BIN)/python -m pytest -q -m services -o faulthandler_timeout=410 tests/services $(PYTEST_ARGS)
 
 test-integrations: .venv-integrations/ready  ## tests with large libraries (pandas, polars, XGBoost, LightGBM, Keras), in an environment of their own
