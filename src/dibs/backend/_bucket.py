@@ -19,8 +19,8 @@ from typing import IO, Any, TypeVar
 
 from dibs.backend._base import Backend, Draft, Entry, Object, Outcome, Traits
 from dibs.backend._bucket_client import connect, demand_client
-from dibs.backend._checksums import checksums
 from dibs.backend._bucket_errors import said, store_error
+from dibs.backend._checksums import checksums
 from dibs.backend._names import check_key, check_prefix
 from dibs.errors import DibsError, RecordError, StoreError, UsageError
 
