@@ -7,7 +7,7 @@ WORKERS ?= 4
 STORE   ?= ./studies
 STUDY   ?= sms-spam
 SEEDS   ?= 10000
-SECONDS ?= 120
+SECONDS ?= 1200
 
 BIN      := .venv/bin
 PIP      := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install -qq
@@ -35,7 +35,7 @@ run: .venv/ready-run $(BUCKET)  ## search a spam filter for real SMS messages: 6
 test: .venv/ready-dev  ## all tests, executed docs included: no root, no system package; four to seven minutes on two cores
 	@$(BIN)/python -m pytest -n 2 -q $(PYTEST_ARGS)
 
-test-services: .venv/ready-services  ## tests against real shared file systems and a real Slurm, started here; root and apt, about six minutes
+test-services: .venv/ready-services  ## tests against real shared file systems and a real Slurm, started here; root and apt, about fifteen minutes
 	@$(BIN)/python -m pytest -q -m services -o faulthandler_timeout=410 tests/services $(PYTEST_ARGS)
 
 test-integrations: .venv-integrations/ready  ## tests with large libraries (pandas, polars, XGBoost, LightGBM, Keras, Ray, Kubernetes), in an environment of their own
@@ -58,7 +58,7 @@ docs: .venv/ready-dev  ## write the reference pages that are generated, then exe
 simulate: .venv/ready-dev  ## the protocol under crashes, lost answers and late writes: 10,000 seeds
 	@$(BIN)/python -m dibs.testing.simulate --seeds $(SEEDS)
 
-torture: .venv/ready-dev  ## real workers that get killed, stopped and starved, for two minutes
+torture: .venv/ready-dev  ## real workers killed, stopped and starved for twenty minutes (SECONDS=120); as root TORTURE_ARGS=--tmpfs fills the disk, too
 	@$(BIN)/python -m dibs.testing.torture --seconds $(SECONDS) $(TORTURE_ARGS)
 
 bench: .venv/ready-dev  ## speed as ratios against raw system calls and peers, measured side by side

@@ -56,8 +56,8 @@ beats the nearest dibs.toml, in this folder or one above it.
 \b
 Exit codes: 0 ok; 1 some trials failed; 2 usage; 3 store unusable; 4 refused by
 the study's definition; 5 no result; 6 left unfinished; 70 a bug in dibs; 74 the
-answer cannot be written; 130/143 stopped by Ctrl-C/SIGTERM; 141 nobody reads the
-answer. DIBS_DEBUG=1 shows tracebacks.
+answer cannot be written; 129/130/143 stopped by SIGHUP/Ctrl-C/SIGTERM; 141 nobody
+reads the answer. DIBS_DEBUG=1 shows tracebacks.
 """
 
 

@@ -84,8 +84,7 @@ def left_by(attempt: Attempt, earlier: TrialRecord, elsewhere: Path | None = Non
         if elsewhere is not None:
             owned = folder_owner(attempt.store, elsewhere) == _owner(attempt, earlier.attempt)
             return elsewhere if owned and any(elsewhere.iterdir()) else None
-        folder = place_of(attempt).with_name(Path(attempt.keys.work(attempt.n, earlier.attempt)).name)
-        for base in _bases(folder, earlier.nonce):
+        for base in _bases(place_of(attempt, earlier), earlier.nonce):
             if (base / _MARK).read_text() == earlier.nonce and any((base / "out").iterdir()):
                 return base / "out"
     except (OSError, ValueError):  # nothing there, or nothing one could use

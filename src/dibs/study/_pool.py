@@ -354,7 +354,7 @@ class Pool:
         if first:
             self._tell(Stopping(self.session.reason or "stopped", True))
         for child in self.children:
-            if self.session.code == 143:
+            if self.session.code != 130:  # not Ctrl-C
                 child.process.terminate()
             else:
                 child.command(INTERRUPT)

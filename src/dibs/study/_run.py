@@ -131,7 +131,7 @@ def summary_of(study: Study, trials: int, tally: Tally | None = None) -> RunSumm
     """The study as it stands, and what this run did in it."""
     tally = tally or Tally()
     view = study.view
-    view.refresh()
+    view.refresh(last=True)
     size = study.claimer(trials).trials
     open_ = [folded for folded in view.unsettled() if folded.n < size]
     unfinished = bool(open_) or view.low() < size

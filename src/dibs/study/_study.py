@@ -150,7 +150,7 @@ class Study:
 
         ``workers`` > 1: fresh processes, which need an objective they can import and a ``__main__`` guard.
         ``time_s``: no new trials after that. ``rescue_after_s``: take over trials that are quiet for so long.
-        ``grace_s``: what SIGTERM leaves a running trial. ``max_failures``: if so many of a process's first trials
+        ``grace_s``: what SIGTERM or SIGHUP leaves a running trial. ``max_failures``: if so many of a process's first trials
         fail and none succeeded, it stops and raises what the last one raised; None = never.
         ``limits``: what one trial may use; one that is over it is failed, with the limit named, and its process is
         replaced (with any limit trials run in fresh processes, as with several workers). ``max_running``: at most so
@@ -159,7 +159,7 @@ class Study:
         ``trial.log`` (in worker processes it always does). ``on_event``: called with each event, from any thread;
         without it progress is drawn on stderr, unless ``progress=False``.
         Raises UsageError, StoreError, KeyboardInterrupt (Ctrl-C twice, or once and the running trials ended),
-        SystemExit 143 (SIGTERM).
+        SystemExit 143 (SIGTERM) or 129 (SIGHUP: the terminal or connection it was started from is gone).
         """
         from ._run import run
 
@@ -284,6 +284,7 @@ class Study:
         key, fields = given_record(self.store.keys(self.name), found)
         if key in self.view.given:  # seen there: nothing need be written to lose against it
             return False
+        self.view.given.ours = True
         body = {**self.store.head("given", self.me), **fields, "from": self.store.me(self.me)}
         return self.store.settler.claim(key, body, durable=True) is not None
 

@@ -7,7 +7,6 @@ before a store is archived, or never.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator, Mapping
 
 from dibs.record import TrialRecord
@@ -16,11 +15,9 @@ from dibs.study._scoring import scores_in
 
 from ._findings import Finding, Report
 from ._inventory import Inventory, Step, take_inventory
-from ._layout import PER_ROLL
+from ._layout import PER_ROLL, ROLLED
 
 __all__ = ["check"]
-
-_NAME = re.compile(r"(\d{1,19})-(\d{1,19})", re.ASCII)  # of a copy in a roll: int() refuses 5000 digits
 
 
 def check(store: Store, *, deep: bool = False, step: Step | None = None) -> Report:
@@ -85,7 +82,7 @@ def _rolls(found: Inventory) -> Iterator[Finding]:
     for study, key, records in found.rolls:
         attempts = found.records.get(study, {})
         for name, copy in records.items():
-            numbers = _NAME.fullmatch(name)
+            numbers = ROLLED.fullmatch(name)
             if numbers is None or not isinstance(copy, dict):
                 yield Finding("torn", key, f"it holds something under the name {name!r:.80}")
                 continue

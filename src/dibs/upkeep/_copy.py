@@ -187,6 +187,9 @@ class Copier:
         except RecordError as wrong:
             told.troubles.append(Trouble(key, f"it does not read and is not copied: {wrong}"))
             return
+        except UsageError:  # such as .nfs0001, or what another program put into the bucket
+            told.troubles.append(Trouble(key, "no object of a store has such a name, and it is not copied"))
+            return
         for digest, certain in named_blobs(kind, body):
             if not self._blob(digest, told) and certain:
                 told.troubles.append(Trouble(key, f"it names the blob {digest}, which is not there or damaged"))

@@ -12,13 +12,13 @@ from dibs.record import TrialRecord, decode, decode_trial
 from dibs.store import Store
 
 from ._findings import Finding
-from ._layout import Place, place_of
+from ._layout import ROLLED, Place, is_digest, place_of
 
 __all__ = ["Inventory", "entries_of", "take_inventory"]
 
 Step = Callable[[int], None]
 _RECORDS = ("trial", "again")
-# a roll is a cache: what it names, its originals name; a curve and Optuna's operations name no blob
+# a roll that does not read is a cache lost: what it names, its originals name; a curve and Optuna's operations name no blob
 _NAMES_NOTHING = ("roll", "live", "entry", "entries")
 _PASSING = ("tmp", "doctor", "probe")  # what is under them comes and goes: writes, meetings of the doctor, a probe
 
@@ -53,8 +53,24 @@ def take_inventory(store: Store, step: Step | None = None) -> Inventory:
         if step is not None:
             step(found.objects)
         _sort_in(store, found, entry, place_of(entry.key))
+    for study, key, records in found.rolls:
+        _only_copies(found, found.records.get(study, {}), key, records)
     found.temporaries = list(store.backend.list("tmp/", details=True))
     return found
+
+
+def _only_copies(
+    found: Inventory, attempts: dict[tuple[int, int], TrialRecord | None], key: str, records: dict[str, Any]
+) -> None:
+    """The blobs named by copies whose originals somebody removed: for every reader such a copy is the record."""
+    for name, copy in records.items():
+        numbers = ROLLED.fullmatch(name)
+        if numbers is None or not isinstance(copy, dict) or (int(numbers[1]), int(numbers[2])) in attempts:
+            continue
+        files = copy.get("files")
+        for digest in (copy.get("blob"), *(files.values() if isinstance(files, dict) else ())):
+            if isinstance(digest, str) and is_digest(digest):
+                found.named.setdefault(digest, key)
 
 
 def entries_of(store: Store) -> Iterator[Entry]:
@@ -73,6 +89,20 @@ def entries_of(store: Store) -> Iterator[Entry]:
             for part in sorted(parts):
                 if part != "work":
                     yield from _below(store, f"study/{segment}/", part)
+                if part in _RECORDS:
+                    yield from _folders_for_records(store, f"study/{segment}/{part}/")
+
+
+def _folders_for_records(store: Store, prefix: str) -> Iterator[Entry]:
+    """Folders where a record belongs: no listing of keys has them, and yet nobody can claim that trial any more."""
+    root = store.backend.root
+    if root is None or _is_link(store, prefix[:-1]):
+        return
+    for block in store.backend.names(prefix):
+        for name in store.backend.names(f"{prefix}{block}/"):
+            key = f"{prefix}{block}/{name}"
+            if place_of(key).kind in _RECORDS and (root / key).is_dir() and not _is_link(store, key):
+                yield Entry(key, "", 0.0, -1)
 
 
 def _below(store: Store, prefix: str, name: str) -> Iterator[Entry]:
@@ -171,8 +201,8 @@ def _other(found: Inventory, body: dict[str, Any], key: str, place: Place) -> No
         records = body.get("records")
         if isinstance(records, dict):
             found.rolls.append((place.study, key, records))
-            return
-        found.findings.append(Finding("torn", key, "it holds no records"))
+        else:
+            found.findings.append(Finding("torn", key, "it holds no records"))
     elif place.kind == "wish":
         found.wishes.setdefault(place.study, set()).add(place.digest)
     elif place.kind == "study":
@@ -189,5 +219,5 @@ def _references(found: Inventory, body: Any, key: str) -> None:
             stack.extend(value.values())
         elif isinstance(value, list):
             stack.extend(value)
-        elif isinstance(value, str) and len(value) == 64 and not set(value) - set("0123456789abcdef"):
+        elif isinstance(value, str) and is_digest(value):
             found.references.setdefault(value, key)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from dibs.store import BLOCK, JournalKeys
 
-__all__ = ["PER_ROLL", "Place", "place_of"]
+__all__ = ["PER_ROLL", "ROLLED", "Place", "is_digest", "place_of"]
 
 _N = r"(?P<n>\d{8,})-(?P<attempt>\d+)"
 _SEGMENT = r"[a-z0-9._%-]+"
@@ -36,6 +36,8 @@ _SHAPES = [
     }.items()
 ]
 PER_ROLL = JournalKeys.PER_ROLL
+ROLLED = re.compile(r"(\d{1,19})-(\d{1,19})", re.ASCII)  # the name of a copy in a roll: int() refuses 5000 digits
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class Place(NamedTuple):
@@ -69,6 +71,11 @@ def place_of(key: str) -> Place:
             return Place("foreign")
         return place
     return Place("foreign")
+
+
+def is_digest(text: str) -> bool:
+    """Whether it may be the digest of a blob."""
+    return _DIGEST.fullmatch(text) is not None
 
 
 def _in_its_block(kind: str, place: Place, block: int) -> bool:
