@@ -2,9 +2,12 @@
 
 from ._models import Artifact, Cell, Plan, Task, Value
 from ._plans import add_plan, change_plan, newer_plan, newest_plan, read_plan, sweeps_in
-from ._standing import STATES, CellStanding, Run, standing
+from ._prove import reconcile
+from ._reconcile import Finding, Reconciled
+from ._runs import STATES, CellStanding, Run
+from ._standing import standing
 
 __all__ = [
-    "STATES", "Artifact", "Cell", "CellStanding", "Plan", "Run", "Task", "Value", "add_plan", "change_plan", "newer_plan",
-    "newest_plan", "read_plan", "standing", "sweeps_in",
+    "STATES", "Artifact", "Cell", "CellStanding", "Finding", "Plan", "Reconciled", "Run", "Task", "Value", "add_plan",
+    "change_plan", "newer_plan", "newest_plan", "read_plan", "reconcile", "standing", "sweeps_in",
 ]  # fmt: skip
