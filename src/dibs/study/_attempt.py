@@ -274,7 +274,7 @@ class Attempt:
 
     def _blob(self, traceback: str | None, verdict: Mapping[str, Any] | None) -> str | None:
         one = not isinstance(self.goal, tuple)  # with several goals no score stands for a curve of one value
-        if len(self.curve) <= one and not traceback and not verdict and not self.ended:
+        if len(self.curve) <= one and not (traceback or verdict or self.ended):
             return None
         body: dict[str, Any] = {"v": FORMAT, "kind": "trial-blob", "curve": _curve(self.curve), "traceback": traceback}
         if verdict:

@@ -2,8 +2,12 @@
 
 from ._models import Artifact, Cell, Plan, Task, Value
 from ._plans import add_plan, change_plan, newer_plan, newest_plan, read_plan, sweeps_in
+from ._prove import reconcile
+from ._reconcile import Finding, Reconciled
+from ._runs import STATES, CellStanding, Run
+from ._standing import standing
 
 __all__ = [
-    "Artifact", "Cell", "Plan", "Task", "Value", "add_plan", "change_plan", "newer_plan", "newest_plan", "read_plan",
-    "sweeps_in",
+    "STATES", "Artifact", "Cell", "CellStanding", "Finding", "Plan", "Reconciled", "Run", "Task", "Value", "add_plan",
+    "change_plan", "newer_plan", "newest_plan", "read_plan", "reconcile", "standing", "sweeps_in",
 ]  # fmt: skip
