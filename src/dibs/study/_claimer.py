@@ -66,7 +66,7 @@ class Claimer:
         *,
         space: Space,
         sampler: Sampler,
-        goal: Goals,
+        goal: Goals | None,
         seed: int,
         trials: int,
         stale_s: float,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from dibs.record import TrialRecord, decode_trial
 from ._attempt import Attempt
 from ._workplace import folder_of, place_of
 
-__all__ = ["Outputs", "Owned", "left_by", "make_outputs", "record_of"]
+__all__ = ["Outputs", "Owned", "base_of", "left_by", "make_outputs", "record_of"]
 
 _MARK = "attempt"
 Owned = Callable[[int], str]
@@ -89,12 +90,19 @@ def left_by(
         if elsewhere is not None:
             ours = folder_owner(attempt.store, elsewhere) == _owner(attempt, earlier.attempt, owned)
             return elsewhere if ours and any(elsewhere.iterdir()) else None
-        folder = place_of(attempt).with_name(Path(attempt.keys.work(attempt.n, earlier.attempt)).name)
-        for base in _bases(folder, earlier.nonce):
-            if (base / _MARK).read_text() == earlier.nonce and any((base / "out").iterdir()):
-                return base / "out"
+        base = base_of(attempt, earlier)
+        return base / "out" if base is not None and any((base / "out").iterdir()) else None
     except (OSError, ValueError):  # nothing there, or nothing one could use
         return None
+
+
+def base_of(attempt: Attempt, earlier: TrialRecord) -> Path | None:
+    """What an earlier attempt at the trial had for itself, if it is on this machine."""
+    folder = place_of(attempt).with_name(Path(attempt.keys.work(attempt.n, earlier.attempt)).name)
+    for base in _bases(folder, earlier.nonce):
+        with suppress(OSError, ValueError):
+            if (base / _MARK).read_text() == earlier.nonce:
+                return base
     return None
 
 

@@ -25,7 +25,7 @@ from ._loop import UNGUARDED
 from ._session import DRAIN, INTERRUPT, STOPPING, SUCCEEDED, Session
 from ._share import quiet_start
 from ._watchdog import OVER_LIMIT
-from ._work import Tally, Terms, counted
+from ._work import Tally, Terms
 from ._worker import Child, Seat, cause_of, end_group, verdict_on
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Pool:
                 began = clock.monotonic()
                 with suppress(StoreError):
                     self.study.view.refresh()
-                    self._tell(counted(self.study, self.size))
+                    self._tell(self.study.counted(self.size))
                 count_at = clock.monotonic() + max(_COUNT_EVERY_S, 20 * (clock.monotonic() - began))
 
     def _result(self) -> Tally:
@@ -238,7 +238,7 @@ class Pool:
         view = self.study.view
         seen, trial = view.seens(closed.n).get(closed.attempt), view.trial(closed.n)
         if self.on_event is not None and seen is not None and seen.closed and trial is not None:
-            now = counted(self.study, self.size)
+            now = self.study.counted(self.size)
             states = {state: count - (state == trial.state) for state, count in now.states.items()}
             self._tell(replace(now, states=states))
 

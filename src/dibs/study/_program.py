@@ -82,7 +82,7 @@ class Program:
             if not self.prepared(trial, fields, outputs):
                 return
         except UsageError as wrong:
-            self.refused(trial, str(wrong))
+            self.refused(trial, wrong)
             return
         attempt.files |= {f"program/{os.path.normpath(name)}": digest for name, digest in command.digests.items()}
         try:
@@ -133,9 +133,9 @@ class Program:
         """The environment."""
         return variables_of(os.environ, trial.point, fields, fields["name"], fields["study"])
 
-    def refused(self, trial: Trial, why: str) -> None:
+    def refused(self, trial: Trial, wrong: UsageError) -> None:
         """Close what could not be begun."""
-        trial.fail(why)
+        trial.fail(str(wrong))
 
     def finish(self, trial: Trial, ending: Ending, outputs: Outputs) -> None:
         """Close what ended well."""

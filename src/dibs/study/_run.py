@@ -21,7 +21,7 @@ from ._loop import refuse_while_importing
 from ._progress import Progress
 from ._results import TrialResult, best_of, counts_of, front_of
 from ._session import Session
-from ._work import Halt, Objective, Tally, Terms, counted, work
+from ._work import Halt, Objective, Tally, Terms, work
 
 if TYPE_CHECKING:
     from ._devices import Devices
@@ -108,7 +108,7 @@ def run(
     try:
         study.view.refresh()
         if on_event is not None:
-            on_event(counted(study, size))
+            on_event(study.counted(size))
         if not pooled:
             _here(study, objective, terms, tally, on_event)
         elif claimer.open():  # else there is nothing to do, and no process is started
@@ -117,7 +117,7 @@ def run(
             tally.why = "settled"
         summary = summary_of(study, trials, tally)
         if on_event is not None:
-            on_event(counted(study, size))
+            on_event(study.counted(size))
         if shown is not None and summary.why == "time":
             shown.event(Said(logging.WARNING, "the time is over: no new trials", 0))
         if tally.error is not None:

@@ -11,6 +11,7 @@ from dibs.store import Store
 
 from ._attempt import Attempt
 from ._claimer import Claimer
+from ._events import Counted
 from ._pruning import Pruning
 from ._slots import Rack
 from ._view import View
@@ -48,6 +49,10 @@ class Runnable(Protocol):
         ...
 
     def pruning(self, attempt: Attempt) -> Pruning | None: ...
+    def counted(self, total: int) -> Counted:
+        """It as it was last seen here. ``total``: how many trials there will be, as far as the caller knows."""
+        ...
+
     def caps(self, max_running: int | None) -> Sequence[Cap]:
         """The caps a worker minds, the one to be taken last first. ``max_running``: at once, of all who say so."""
         ...

@@ -23,6 +23,7 @@ from ._attempt import Attempt
 from ._claimer import Claimer
 from ._curves import curves_of
 from ._definition import Definition, ForeignPruner, ForeignSampler, check_terms, create_or_join
+from ._events import Counted
 from ._given import given_record
 from ._loop import loop
 from ._pruning import Pruning
@@ -189,6 +190,14 @@ class Study:
             return []
         rack = StudyRack(self.store, self.view.keys, max_running, self.me)
         return [Cap(rack, f"the cap of {max_running} running trial{'s' * (max_running != 1)}")]
+
+    def counted(self, total: int) -> Counted:
+        """The study as it was last seen here, for those who show it."""
+        states, goal = _results.counts_of(self.view), self.goal
+        if isinstance(goal, tuple):
+            return Counted(states, None, total, _results.front_size(self.view, goal))
+        best = _results.best_of(self.view, goal, 1)
+        return Counted(states, best[0].score if best else None, total)
 
     def pruning(self, attempt: Attempt) -> Pruning | None:
         """How a claimed attempt asks the study's pruner; None if it has none."""

@@ -18,9 +18,8 @@ from ._attempt import Attempt
 from ._capped import Capped
 from ._capture import captured
 from ._claimer import Claiming
-from ._events import Claimed, Counted
+from ._events import Claimed
 from ._loop import claim_next, failed_before
-from ._results import best_of, counts_of, front_size
 from ._session import Session
 from ._slots import Slots
 from ._trial import Trial
@@ -28,7 +27,7 @@ from ._trial import Trial
 if TYPE_CHECKING:
     from ._runnable import Runnable
 
-__all__ = ["Halt", "Objective", "Tally", "Terms", "counted", "work"]
+__all__ = ["Halt", "Objective", "Tally", "Terms", "work"]
 
 Objective = Callable[[Trial], Any]
 _COUNT_EVERY_S = 1.0
@@ -108,7 +107,7 @@ def work(
             got = claim_next(session, claimer, wait=terms.wait, until=terms.until, worker=worker)
             if counting and session.on_event is not None and session.clock.monotonic() >= count_at:
                 began = session.clock.monotonic()
-                session.tell(counted(study, claimer.trials))
+                session.tell(study.counted(claimer.trials))
                 now = session.clock.monotonic()
                 count_at = now + max(_COUNT_EVERY_S, 20 * (now - began))
             if not isinstance(got, Attempt):
@@ -146,15 +145,6 @@ def _claiming(study: Runnable, terms: Terms, session: Session, at_end: ExitStack
         at_end.callback(capped.leave)
         claiming = capped
     return claiming
-
-
-def counted(study: Runnable, total: int) -> Counted:
-    """The study as it was last seen here."""
-    goal = study.goal
-    if isinstance(goal, tuple):
-        return Counted(counts_of(study.view), None, total, front_size(study.view, goal))
-    best = best_of(study.view, goal, 1) if goal is not None else []
-    return Counted(counts_of(study.view), best[0].score if best else None, total)
 
 
 def _try(trial: Trial, objective: Objective, session: Session, *, capture: bool) -> BaseException | None:
