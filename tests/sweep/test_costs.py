@@ -56,8 +56,10 @@ def test_a_declared_cost_is_scaled_to_seconds() -> None:
 
 def test_one_cell_that_was_held_up_moves_nothing() -> None:
     usual = [Finished(cell(n, epochs=10), 100.0, host) for n, host in enumerate("aabbab")]
-    held = Finished(cell(9, epochs=10), 9000.0, "a")
-    assert costs_of([cell(10, epochs=10)], [*usual, held]).of[10] == pytest.approx(100)
+    odd = [Finished(cell(9, epochs=10), 9000.0, "a"), Finished(cell(8, epochs=10), 1.0, "a")]
+    found = costs_of([cell(10, epochs=10)], [*usual, *odd])
+    assert found.of[10] == pytest.approx(100)
+    assert found.speeds == {"a": pytest.approx(1), "b": pytest.approx(1)}
 
 
 @UNHURRIED
