@@ -193,11 +193,7 @@ class Study:
 
     def counted(self, total: int) -> Counted:
         """The study as it was last seen here, for those who show it."""
-        states, goal = _results.counts_of(self.view), self.goal
-        if isinstance(goal, tuple):
-            return Counted(states, None, total, _results.front_size(self.view, goal))
-        best = _results.best_of(self.view, goal, 1)
-        return Counted(states, best[0].score if best else None, total)
+        return _results.counted_of(self.view, self.goal, total)
 
     def pruning(self, attempt: Attempt) -> Pruning | None:
         """How a claimed attempt asks the study's pruner; None if it has none."""
