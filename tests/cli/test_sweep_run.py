@@ -98,7 +98,7 @@ def test_halts_keep_what_is_left_for_the_next_run(dibs: Call, tmp_path: Path) ->
 def test_it_gives_up_where_nothing_works(dibs: Call, tmp_path: Path) -> None:
     store, _ = sweep(tmp_path, 5, "#!/bin/sh\nexit 3\n")
     found = dibs("sweep", "run", *PLACE, code=1)
-    assert "all failed" in found.stderr
+    assert "the first 3 cells all failed" in found.stderr
     assert "--keep-going" in found.stderr
     assert sorted(states(store).values()) == ["failed"] * 3 + ["waiting"] * 2
 
