@@ -19,7 +19,17 @@ from ._paths import is_name
 from ._reconcile import Inventory, Lying
 from ._runs import CellStanding
 
-__all__ = ["MANIFEST", "NOFOLLOW", "Step", "chunks_of", "files_in", "final_place", "hash_file", "take_inventory"]
+__all__ = [
+    "ASIDE",
+    "MANIFEST",
+    "NOFOLLOW",
+    "Step",
+    "chunks_of",
+    "files_in",
+    "final_place",
+    "hash_file",
+    "take_inventory",
+]
 
 Step = Callable[[int, int], None]
 MANIFEST = "manifest.json"
