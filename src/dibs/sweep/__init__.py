@@ -7,8 +7,10 @@ from ._pull import Pulled, pull
 from ._reconcile import Finding, Reconciled
 from ._runs import STATES, CellStanding, Run
 from ._standing import standing
+from ._verify import Fault, Rules, Verified, verify
 
 __all__ = [
-    "STATES", "Artifact", "Cell", "CellStanding", "Finding", "Plan", "Pulled", "Reconciled", "Run", "Task", "Value", "add_plan",
-    "change_plan", "newer_plan", "newest_plan", "pull", "read_plan", "reconcile", "standing", "sweeps_in",
+    "STATES", "Artifact", "Cell", "CellStanding", "Fault", "Finding", "Plan", "Pulled", "Reconciled", "Rules", "Run", "Task",
+    "Value", "Verified", "add_plan", "change_plan", "newer_plan", "newest_plan", "pull", "read_plan", "reconcile", "standing",
+    "sweeps_in", "verify",
 ]  # fmt: skip
