@@ -63,6 +63,8 @@ def take_inventory(
     place = final_place(store, plan)
     if place is None:
         return _blobs(store, standings, quick, threads, step)
+    if plan.task.final is not None and not place.exists() and any(each.state == "done" for each in standings):
+        raise StoreError(f"{place}, where durable copies lie, is not there, and cells are done: is it mounted here?")
     cells, stray = _folders(place)
     asked: list[tuple[str, str, Path, Lying]] = []
     for cell in cells:
