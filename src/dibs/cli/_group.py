@@ -41,7 +41,7 @@ class Verbs(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Verbs"):
-            formatter.write_dl([(name, self.table[name]) for name in self.list_commands(ctx)] or [("-", "-")])
+            formatter.write_dl([(name, self.table[name]) for name in self.list_commands(ctx)])
 
 
 def overview(ctx: click.Context) -> int:

@@ -1,19 +1,28 @@
 """Sweeps: a roster of cells, run by whoever claims them, their results kept, checked by loading, and only then released."""
 
+from ._configs import config_places
+from ._costs import Costs, costs_of, longest_first
 from ._models import Artifact, Cell, Plan, Task, Value
+from ._outlook import Outlook, outlook
+from ._planning import Planned, Planning, carry_out, plan_sweep
 from ._plans import add_plan, change_plan, newer_plan, newest_plan, read_plan, sweeps_in
 from ._prove import reconcile
 from ._pull import Pulled, pull
 from ._reconcile import Finding, Reconciled
 from ._release import Released, release
+from ._rereading import reread
 from ._retry import Retried, retry
 from ._retrying import Decision
 from ._runs import STATES, CellStanding, Run
+from ._shares import cells_named, write_shares
 from ._standing import standing
+from ._task import FIELDS, Wanted, fields_of
 from ._verify import Fault, Rules, Verified, verify
 
 __all__ = [
-    "STATES", "Artifact", "Cell", "CellStanding", "Decision", "Fault", "Finding", "Plan", "Pulled", "Reconciled", "Released",
-    "Retried", "Rules", "Run", "Task", "Value", "Verified", "add_plan", "change_plan", "newer_plan", "newest_plan", "pull",
-    "read_plan", "reconcile", "release", "retry", "standing", "sweeps_in", "verify",
+    "FIELDS", "STATES", "Artifact", "Cell", "CellStanding", "Costs", "Decision", "Fault", "Finding", "Outlook", "Plan",
+    "Planned", "Planning", "Pulled", "Reconciled", "Released", "Retried", "Rules", "Run", "Task", "Value", "Verified",
+    "Wanted", "add_plan", "carry_out", "cells_named", "change_plan", "config_places", "costs_of", "fields_of",
+    "longest_first", "newer_plan", "newest_plan", "outlook", "plan_sweep", "pull", "read_plan", "reconcile", "release",
+    "reread", "retry", "standing", "sweeps_in", "verify", "write_shares",
 ]  # fmt: skip
