@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from dibs.errors import NotFound
 from dibs.store import Store, SweepKeys
 from dibs.study._view import view_of
 
+from ._configs import config_places
 from ._inventory import Step, hash_file
 from ._models import Cell, Plan
 from ._plans import change_plan
@@ -101,17 +101,14 @@ def _renewed(plan: Plan, numbers: dict[str, int]) -> Plan | None:
 
 def _changed(plan: Plan, cell: Cell) -> Iterator[str]:
     """How the config's file differs from what the plan says, where it can be seen from here."""
-    cfg = cell.fields.get("cfg")
-    if cell.config is None or not isinstance(cfg, str):
-        return
-    for folder in (Path(cell.source).parent, Path(plan.task.here), Path()):
+    for path in config_places(plan, cell):
         try:
-            _, digest = hash_file(folder / cfg)
+            _, digest = hash_file(path)
         except OSError:
             continue
         if digest != cell.config:
             yield (
-                f"{folder / cfg} is not the config that was planned: it has SHA-256 {digest[:12]}..., and the plan "
-                f"{cell.config[:12]}...; put it back, or give the changed one a line of its own"
+                f"{path} is not the config that was planned: it has SHA-256 {digest[:12]}..., and the plan "
+                f"{(cell.config or '')[:12]}...; put it back, or give the changed one a line of its own"
             )
         return

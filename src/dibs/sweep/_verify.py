@@ -224,8 +224,8 @@ def _load(
     for one in files:
         how = "text" if one.kind == "log" else "json" if one.kind == "record" else kind_of(one.path, rules.loaders)
         if one.kind == "log" and not one.size:
-            unloaded.append(one.path)  # a program that says nothing has an empty log
-        elif how is None or (how == "pickle" and not rules.allow_pickle):
+            continue  # a program that says nothing has an empty log
+        if how is None or (how == "pickle" and not rules.allow_pickle):
             if any(matches(one.path, pattern) for pattern in rules.allow_unloaded):
                 unloaded.append(one.path)
             elif how is None:
