@@ -108,7 +108,7 @@ class Attempt:
         self.state: str = body["state"]
         self.files: dict[str, str] = dict(body["files"])
         self.curve: dict[int, float] = {}
-        self.ended: Mapping[str, Any] | None = None  # what was seen of a program that ended badly, kept in the blob
+        self.ended: Mapping[str, Any] | None = None  # what was seen of a program's end, kept in the blob
         self.lock = held.lock
         self._started = self._last_live = store.machine.clock.monotonic()
         self._has_live = False
