@@ -115,7 +115,7 @@ SERVICES := fusermount3:fuse3 s3fs:s3fs
 	@touch $@
 
 # Keras wants a library to compute with: JAX is the smallest. Lightning needs torch, several gigabytes: install it there.
-INTEGRATIONS := pandas polars xgboost-cpu lightgbm keras jax
+INTEGRATIONS := pandas polars pyarrow xgboost-cpu lightgbm keras jax
 
 .venv-integrations/ready: .venv/made pyproject.toml
 	@echo "installing the libraries that dibs joins, once" >&2

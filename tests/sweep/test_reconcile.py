@@ -191,6 +191,21 @@ def test_a_record_without_artefacts_proves_nothing(tmp_path: Path) -> None:
     assert kinds(reconcile(store, plan)) == [("claimed done but no artefact", "a", None)]
 
 
+def test_patterns_as_they_are_declared(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s")
+    plan = planned(store, "a", artifacts=("**/best.*", "step-?/w.npz"))
+    finish(store, plan, "a", {"best.npz": b"x", "step-1/w.npz": b"x"})
+    assert reconcile(store, plan).clean
+
+
+def test_where_nothing_was_asked_for_nothing_is_proven(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s")
+    plan = planned(store, "a", artifacts=())
+    finish(store, plan, "a", {})
+    found = reconcile(store, plan)
+    assert (kinds(found), found.clean, found.damaged) == ([("nothing to prove", "a", None)], False, {})
+
+
 def test_names_that_only_case_tells_apart(tmp_path: Path) -> None:
     store = Store(tmp_path / "s")
     plan = planned(store, "a")

@@ -19,7 +19,17 @@ from ._paths import is_name
 from ._reconcile import Inventory, Lying
 from ._runs import CellStanding
 
-__all__ = ["MANIFEST", "NOFOLLOW", "Step", "chunks_of", "files_in", "final_place", "hash_file", "take_inventory"]
+__all__ = [
+    "ASIDE",
+    "MANIFEST",
+    "NOFOLLOW",
+    "Step",
+    "chunks_of",
+    "files_in",
+    "final_place",
+    "hash_file",
+    "take_inventory",
+]
 
 Step = Callable[[int, int], None]
 MANIFEST = "manifest.json"
@@ -53,6 +63,8 @@ def take_inventory(
     place = final_place(store, plan)
     if place is None:
         return _blobs(store, standings, quick, threads, step)
+    if plan.task.final is not None and not place.exists() and any(each.state == "done" for each in standings):
+        raise StoreError(f"{place}, where durable copies lie, is not there, and cells are done: is it mounted here?")
     cells, stray = _folders(place)
     asked: list[tuple[str, str, Path, Lying]] = []
     for cell in cells:

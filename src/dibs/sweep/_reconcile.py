@@ -44,6 +44,7 @@ CURES = {
     "never ran": "dibs sweep run",
     "running": "wait for it",
     "quiet": "if its machine is gone, dibs sweep run on another one takes it up in time",
+    "nothing to prove": "name what a cell leaves: dibs sweep plan ... --artifact FILE --new-version, and run it again (retry --force)",
     "ran twice": "nothing: the copy is that of the attempt that counts",
     "duplicate name": "give each cell a name of its own: dibs sweep plan --name TEMPLATE",
     "unexpected": "see whose it is, and move it out of the folder",
@@ -197,6 +198,9 @@ def _unfinished(each: CellStanding) -> Finding:
 
 def _copies(plan: Plan, name: str, run: Run, there: Mapping[str, Lying], inventory: Inventory) -> Iterator[Finding]:
     declared = run.artifacts
+    if not plan.task.artifacts and not declared:
+        yield _finding("nothing to prove", name, None, "it is done, and no artefact was asked for")
+        return
     if not declared:
         yield _finding("claimed done but no artefact", name, None, "its record names no artefacts")
         return
@@ -209,7 +213,7 @@ def _copies(plan: Plan, name: str, run: Run, there: Mapping[str, Lying], invento
         )
         return
     for pattern in plan.task.artifacts:
-        if not any(fnmatchcase(kept, pattern) for kept in declared):
+        if not any(_fits(kept, pattern) for kept in declared):
             yield _finding("missing", name, pattern, "it is declared, and the attempt that counts left none")
     for kept in declared.values():
         found = _file(name, kept, there.get(kept.name))
@@ -221,6 +225,10 @@ def _copies(plan: Plan, name: str, run: Run, there: Mapping[str, Lying], invento
             yield _finding(found[0], name, kept.name, found[1] + other)
     for extra in sorted(there.keys() - declared.keys()):
         yield _finding("unexpected", name, extra, "the attempt that counts did not leave it")
+
+
+def _fits(name: str, pattern: str) -> bool:
+    return fnmatchcase(name, pattern) or fnmatchcase(name, pattern.replace("**/", ""))
 
 
 def _file(name: str, kept: Artifact, lying: Lying | None) -> tuple[str, str] | None:
