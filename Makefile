@@ -115,7 +115,7 @@ SERVICES := fusermount3:fuse3 s3fs:s3fs munged:munge slurmctld:slurmctld slurmd:
 	@touch $@
 
 # Keras wants a library to compute with: JAX is the smallest. Later clients of Kubernetes do not go with moto's. Lightning needs torch, several gigabytes: install it there.
-INTEGRATIONS := pandas polars xgboost-cpu lightgbm keras jax 'kubernetes<34'
+INTEGRATIONS := pandas polars pyarrow xgboost-cpu lightgbm keras jax 'kubernetes<34'
 
 .venv-integrations/ready: .venv/made pyproject.toml
 	@echo "installing the libraries that dibs joins, once" >&2

@@ -23,12 +23,15 @@ from ._attempt import Attempt
 from ._claimer import Claimer
 from ._curves import curves_of
 from ._definition import Definition, ForeignPruner, ForeignSampler, check_terms, create_or_join
+from ._events import Counted
 from ._given import given_record
 from ._loop import loop
 from ._pruning import Pruning
 from ._results import TrialResult
+from ._runnable import Cap
 from ._scoring import Attached, constraints_of, count_of, goal_said, score_of, scores_of
 from ._session import Session
+from ._slots import StudyRack
 from ._trial import Trial
 from ._view import View, view_of
 
@@ -180,6 +183,17 @@ class Study:
             self.store, self.view, space=defined.space, sampler=defined.sampler, goal=defined.goal,
             seed=defined.seed, trials=n, stale_s=defined.stale_s, me=self.me, rescue_after_s=rescue_after_s,
         )  # fmt: skip
+
+    def caps(self, max_running: int | None) -> list[Cap]:
+        """The caps a worker minds."""
+        if max_running is None:
+            return []
+        rack = StudyRack(self.store, self.view.keys, max_running, self.me)
+        return [Cap(rack, f"the cap of {max_running} running trial{'s' * (max_running != 1)}")]
+
+    def counted(self, total: int) -> Counted:
+        """The study as it was last seen here, for those who show it."""
+        return _results.counted_of(self.view, self.goal, total)
 
     def pruning(self, attempt: Attempt) -> Pruning | None:
         """How a claimed attempt asks the study's pruner; None if it has none."""
