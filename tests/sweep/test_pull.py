@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 from tests.parts import at_once
-from tests.sweep.cells import append, begin, fail, final_of, finish, planned, result
+from tests.sweep.cells import append, begin, fail, final_of, finish, planned, publish, result
 
 from dibs import Store
 from dibs.errors import UsageError
 from dibs.sweep import Plan, add_plan, pull
+from dibs.sweep._inventory import hash_file
 from dibs.sweep._manifest import Manifest, plan_digest
 
 
@@ -97,6 +98,30 @@ def test_a_damaged_source_is_not_brought(store: Store, plan: Plan, tmp_path: Pat
     assert pull(store, plan, tmp_path / "d").troubles[0].what == "it is not there"
     (there / "best.npz").symlink_to("/etc/passwd")
     assert "cannot be read" in pull(store, plan, tmp_path / "d").troubles[0].what
+
+
+def test_a_disk_that_gives_back_other_bytes_is_said(
+    store: Store, plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def worn(path: Path) -> tuple[int, str]:
+        size, digest = hash_file(path)
+        return size, "0" * 64 if path.name.startswith(".best.npz") and "/a/" in str(path) else digest
+
+    monkeypatch.setattr("dibs.sweep._bring.hash_file", worn)
+    told = pull(store, plan, tmp_path / "d")
+    assert [(one.cell, one.file, "reads back" in one.what) for one in told.troubles] == [("a", "best.npz", True)]
+    assert [path for path in listed(tmp_path / "d" / "a") if "best" in path] == []
+    monkeypatch.undo()
+    assert pull(store, plan, tmp_path / "d").exit_code == 0
+
+
+def test_a_record_that_lies_about_a_size_is_said(store: Store, tmp_path: Path) -> None:
+    plan = planned(store, "a", artifacts=("w",))
+    mine = begin(store, plan, "a")
+    publish(store, plan, "a", {"w": b"four"}, mine)
+    mine.ended = {"artifacts": {"w": {"sha256": hashlib.sha256(b"four").hexdigest(), "bytes": 5}}}
+    mine.close("done")
+    assert pull(store, plan, tmp_path / "d").troubles[0].what == "it has 4 bytes, and its record says 5"
 
 
 @pytest.mark.parametrize("link", ["a", "a/best.npz", "MANIFEST.json", ".dibs-pull"])

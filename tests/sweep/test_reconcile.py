@@ -103,6 +103,16 @@ def test_a_folder_that_is_gone(done: tuple[Store, Plan]) -> None:
     ]  # fmt: skip
 
 
+def test_a_link_to_results_is_no_copy(done: tuple[Store, Plan]) -> None:
+    store, plan = done
+    there = folder(store, plan, "a")
+    there.rename(there.parent.parent / "elsewhere")
+    there.symlink_to(there.parent.parent / "elsewhere")
+    assert kinds(reconcile(store, plan)) == [
+        ("claimed done but no artefact", "a", None), ("unexpected", None, "a"),
+    ]  # fmt: skip
+
+
 def test_what_nobody_asked_for(done: tuple[Store, Plan]) -> None:
     store, plan = done
     (folder(store, plan, "a") / "extra.bin").write_bytes(b"x")

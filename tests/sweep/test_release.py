@@ -153,6 +153,21 @@ def test_by_the_digest_of_one_manifest(store: Store, plan: Plan, dest: Path) -> 
     assert asked(store, verified_as=str(dest)).exit_code == 4
 
 
+def test_a_second_attempt_that_ends_later_is_another_result(store: Store, dest: Path) -> None:
+    plan = planned(store, "a")
+    first, second = begin(store, plan, "a"), begin(store, plan, "a")
+    finish(store, plan, "a", attempt=first)
+    proven(store, plan, dest)
+    assert asked(store).exit_code == 0
+    finish(store, plan, "a", result(5), attempt=second)  # the plan is the same, and what counts is not
+    told = asked(store)
+    assert (told.exit_code, told.missing) == (
+        4, ("verified were other results than those that are there now: pull and verify again",)
+    )  # fmt: skip
+    proven(store, plan, dest)
+    assert (asked(store).exit_code, len(releases(store, NAME))) == (0, 2)
+
+
 def test_two_at_once_release_once(store: Store, plan: Plan) -> None:
     told = at_once([lambda: release(Store(store.url), plan, approve="Jo")] * 4)
     assert [each.exit_code for each in told] == [0] * 4

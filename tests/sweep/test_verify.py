@@ -344,7 +344,7 @@ def test_a_loader_of_ones_own(
 ) -> None:
     (tmp_path / "mine.py").write_text(LOADERS)
     monkeypatch.chdir(tmp_path)
-    rules = Rules(loaders=(("*.bin", f"mine:{function}"),), time_s=1.5 if function == "sleeps" else 60.0, jobs=1)
+    rules = Rules(loaders=(("*.bin", f"mine:{function}"),), time_s=3.0 if function == "sleeps" else 60.0, jobs=1)
     told = of_file(store, dest, "m.bin", b"x", rules)
     assert [fault.kind for fault in told.faults] == found
     assert not found or said in told.faults[0].what

@@ -40,6 +40,8 @@ def bring(source: Source, path: Path, size: int, digest: str) -> bool:
     try:
         with part_of(path, digest) as (file, part):
             _fill(source, file, digest)
+            if file.tell() != size:
+                raise Damaged(f"it has {file.tell()} bytes, and its record says {size}")
             file.flush()
             os.fsync(file.fileno())
             if hash_file(part) != (size, digest):

@@ -8,8 +8,9 @@ from fnmatch import fnmatchcase
 
 from dibs.errors import UsageError
 
-__all__ = ["KINDS", "kind_of", "loader_of", "matches"]
+__all__ = ["BEGUN", "KINDS", "kind_of", "loader_of", "matches"]
 
+BEGUN = "begun"  #: what a process that loads says once it has what it needs for it
 #: kind -> the suffixes it is known by
 KINDS = {
     "torch": (".pt", ".pth", ".ckpt"),

@@ -1,4 +1,4 @@
-"""The process that loads: one request a line, one answer a line, until its input ends. Started by ``_loading``.
+"""The process that loads: one request a line, "begun" and one answer, a line each, until its input ends. Started by ``_loading``.
 
 What it loads may be hostile: time is limited from outside, address space here, and its own streams are out of reach of
 whatever a loader prints or reads.
@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ._kinds import BEGUN
 from ._loaders import CannotLoad, load, prepare
 
 __all__ = ["main"]
@@ -25,16 +27,21 @@ def main() -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(nothing, fd)
-    for line in asked:
-        told.write(json.dumps(_answer(json.loads(line))).encode() + b"\n")
+
+    def tell(answer: dict[str, Any]) -> None:
+        told.write(json.dumps(answer).encode() + b"\n")
         told.flush()
 
+    for line in asked:
+        tell(_answer(json.loads(line), lambda: tell({"state": BEGUN, "what": ""})))
 
-def _answer(request: dict[str, Any]) -> dict[str, Any]:
+
+def _answer(request: dict[str, Any], begun: Callable[[], None]) -> dict[str, Any]:
     if request["within"] not in sys.path and ":" in request["how"]:
         sys.path.append(request["within"])  # behind everything else: a file that lies there shadows no module
     try:
         prepare(request["how"])
+        begun()  # from here on its time counts, and not that of a large library
         before = _limit(request["memory"])
         try:
             holds, bad = load(Path(request["path"]), request["how"])

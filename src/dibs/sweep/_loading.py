@@ -17,11 +17,14 @@ from pathlib import Path
 
 from dibs._clock import Clock
 
+from ._kinds import BEGUN
+
 __all__ = ["Loaded", "load_all"]
 
 _COMMAND = (sys.executable, "-P", "-c", "from dibs.sweep._loadchild import main; main()")
 _LEAST_MEMORY, _TIMES_SIZE = 2 << 30, 8
 _MOST_ANSWER = 1 << 20
+_START_S = 180.0  # until the library that loads it is there
 _FEW, _SMALL = 16, 64 << 20
 
 
@@ -82,6 +85,7 @@ class _Child:
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.process: subprocess.Popen[bytes] | None = None
+        self.rest = b""  # what it has said beyond the line that was asked for
 
     def ask(self, path: Path, how: str, time_s: float, memory: int | None) -> Loaded:
         """Have the file loaded; whatever becomes of the process, an answer."""
@@ -94,7 +98,12 @@ class _Child:
         try:
             process.stdin.write(json.dumps(request).encode() + b"\n")
             process.stdin.flush()
-            line = self._line(process, self.clock.monotonic() + time_s)
+            line = self._line(process, self.clock.monotonic() + _START_S)
+            if line is None:
+                self.end()
+                return Loaded("does not load", f"what loads it was not there after {_START_S:g} s")
+            if BEGUN.encode() in line:
+                line = self._line(process, self.clock.monotonic() + time_s)
         except BrokenPipeError:
             line = b""
         if line is None:
@@ -112,7 +121,7 @@ class _Child:
 
     def end(self) -> int:
         """Kill it and whatever it started; returns how it ended."""
-        process, self.process = self.process, None
+        process, self.process, self.rest = self.process, None, b""
         if process is None:
             return 0
         code = process.poll()
@@ -140,13 +149,14 @@ class _Child:
     def _line(self, process: subprocess.Popen[bytes], deadline: float) -> bytes | None:
         """One line of its answers; b"" if it ended, None if the time is over."""
         assert process.stdout is not None
-        fd, data = process.stdout.fileno(), b""
-        while not data.endswith(b"\n"):
+        fd = process.stdout.fileno()
+        while b"\n" not in self.rest:
             left_s = deadline - self.clock.monotonic()
             if left_s <= 0 or not select.select([fd], [], [], left_s)[0]:
                 return None
             chunk = os.read(fd, 1 << 16)
-            data += chunk
-            if not chunk or len(data) > _MOST_ANSWER:
+            self.rest += chunk
+            if not chunk or len(self.rest) > _MOST_ANSWER:
                 return b""
-        return data
+        line, _, self.rest = self.rest.partition(b"\n")
+        return line
