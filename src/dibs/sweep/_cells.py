@@ -37,7 +37,7 @@ Reread = Callable[[Store, Plan], Plan | None]
 class Cells:
     """What a run needs of a sweep. ``plan``: the version that counts, as far as is known here.
 
-    ``workers``: cells at once on this host, for all runs that say so. ``only``: which to run, None = all.
+    ``workers``: cells at once on this host, for all runs that say so; ``host``: under another name than its own. ``only``: which to run, None = all.
     ``order``: which to claim first. ``reread``: looks at the queue files, on the host that has them; None = nobody does.
     """
 
@@ -48,12 +48,13 @@ class Cells:
         *,
         me: str | None = None,
         workers: int = 1,
+        host: str | None = None,
         only: Only | None = None,
         order: Order = longest,
         reread: Reread | None = None,
         stale_s: float = DEFAULT_STALE_S,
     ) -> None:
-        self.store, self.plan, self.me, self.workers, self.only = store, plan, me, workers, only
+        self.store, self.plan, self.me, self.workers, self.host, self.only = store, plan, me, workers, host, only
         self.order, self.reread, self._stale_s = order, reread, stale_s
 
     @property
@@ -130,14 +131,14 @@ class Cells:
 class HostPlaces:
     """``sweep/<s>/host/<host>/<k>/<generation>.json``: the places of this host, as all runs of it and its pid namespace see them.
 
-    Inside a Slurm job they count within that job, whose cores they share.
+    Inside a Slurm job they count within that job, whose cores they share; under a name that was given, by that name.
     """
 
     def __init__(self, cells: Cells) -> None:
         who = cells.store.machine.who("")
         place = f"{who['host']}-{who['boot'][:8] or 'boot'}-{who['token'].rpartition('-')[0] or '0'}"
         job = os.environ.get("SLURM_JOB_ID")
-        self.host = f"{place}-slurm-{job}" if job else place
+        self.host = cells.host or (f"{place}-slurm-{job}" if job else place)
         self.store, self.keys, self.me, self.count = cells.store, cells.keys, cells.me, cells.workers
 
     def key(self, slot: int, generation: int) -> str:

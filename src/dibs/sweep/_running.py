@@ -83,6 +83,7 @@ def run_sweep(
     sweep: str,
     *,
     workers: int = 1,
+    host: str | None = None,
     only: Only | None = None,
     retries: int = 0,
     time_s: float | None = None,
@@ -102,13 +103,14 @@ def run_sweep(
 
     No two callers on any machines ever run one cell at once, or write to one folder; on this host no more than ``workers`` run,
     those of other callers counted. A cell is done once its artifacts are copied. The plan is followed: cells that are
-    appended meanwhile are run, dropped ones are not. ``only``: see ``selected``. ``halt``: failures that end this run;
+    appended meanwhile are run, dropped ones are not. ``host``: count them under this name, where this machine is to be
+    several, or one container of it. ``only``: see ``selected``. ``halt``: failures that end this run;
     ``max_failures``: as in ``Study.run``, None = never give up. Seconds throughout; the other arguments as in ``Study.run``.
     Raises NotFound, UsageError (a program that is not there, before anything is claimed), StoreError, DibsError (the first
     cells all failed), KeyboardInterrupt and SystemExit as signals ask for.
     """
     plan = newest_plan(store, sweep)
-    cells = Cells(store, plan, me=me, workers=workers, only=only, order=order, reread=reread)
+    cells = Cells(store, plan, me=me, workers=workers, host=host, only=only, order=order, reread=reread)
     cells.follow()
     if not cells.wanted():
         return _end(cells, 0, 0, "empty" if not cells.plan.active else "settled")
