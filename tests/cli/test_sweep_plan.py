@@ -209,7 +209,7 @@ def test_what_is_wrong_is_said_and_nothing_is_made(
     done = dibs("sweep", "plan", "q", *PLACE, "--", *words, code=2)
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
-    assert not list((bench / "s/sweep").rglob("*.json"))
+    assert not (bench / "s").exists()
 
 
 @pytest.mark.parametrize(
@@ -239,6 +239,15 @@ def test_options_that_cannot_be_meant(dibs: Call, bench: Path, more: tuple[str, 
     done = dibs("sweep", "plan", "q", *PLACE, *more, *COMMAND, code=2)
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_nothing_to_plan_from(dibs: Call, bench: Path) -> None:
+    said = dibs("sweep", "plan", *PLACE, *COMMAND, code=2).stderr
+    assert said.startswith("dibs: there is no sweep 'A' yet: name a queue file")
+    assert "{cfg} is no queue file: the command stands after --" in dibs(
+        "sweep", "plan", "q", *PLACE, *COMMAND[1:3], code=2
+    ).stderr  # fmt: skip
+    assert not (bench / "s").exists()
 
 
 def test_folders_within_one_another_are_one(dibs: Call, bench: Path) -> None:
@@ -364,6 +373,8 @@ def test_on_a_host_without_the_program_lines_are_appended_all_the_same(dibs: Cal
     dibs("sweep", "plan", "q", *PLACE)
     assert planned().cells[2].name == "word"
     assert planned().task.scripts == {"./run_one.sh": sha("#!/bin/sh\n")}
+    (first / "r.csv").write_text("cfg,task,lr,LR\nx,t,1,2\n")
+    assert "'LR' and 'lr' would both be DIBS_PARAM_LR" in dibs("sweep", "plan", "r.csv", *PLACE, code=2).stderr
 
 
 def finish(n: int, took_s: float, host: str, state: str = "done") -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from tests.sweep.sweeping import NAME, SCRIPT, states, sweep
+from tests.sweep.sweeping import NAME, SCRIPT, final, states, sweep
 
 from dibs.errors import UsageError
 from dibs.store import SweepKeys
@@ -98,7 +98,7 @@ def test_halts_keep_what_is_left_for_the_next_run(dibs: Call, tmp_path: Path) ->
 def test_it_gives_up_where_nothing_works(dibs: Call, tmp_path: Path) -> None:
     store, _ = sweep(tmp_path, 5, "#!/bin/sh\nexit 3\n")
     found = dibs("sweep", "run", *PLACE, code=1)
-    assert "all failed" in found.stderr
+    assert "the first 3 cells all failed" in found.stderr
     assert "--keep-going" in found.stderr
     assert sorted(states(store).values()) == ["failed"] * 3 + ["waiting"] * 2
 
@@ -109,6 +109,29 @@ def test_unsynced_has_an_exit_code_of_its_own(dibs: Call, tmp_path: Path) -> Non
     found = dibs("sweep", "run", *PLACE, code=7)
     assert f"unsynced c0: sync failed: {tmp_path}/block/final: Not a directory" in found.stdout
     assert "unsynced results lie on one machine only" in found.stdout
+
+
+def test_what_is_unsynced_is_mended_by_a_retry_that_runs_nothing_again(dibs: Call, tmp_path: Path) -> None:
+    (tmp_path / "block").write_text("a file\n")
+    script = SCRIPT + 'echo run >> "$DIBS_HERE/runs"\n'
+    sweep(tmp_path, 1, script, final=str(tmp_path / "block" / "final"))
+    dibs("sweep", "run", *PLACE, code=7)
+    (tmp_path / "block").unlink()
+    dibs("sweep", "retry", *PLACE)
+    dibs("sweep", "run", *PLACE)
+    dibs("sweep", "reconcile", *PLACE)
+    assert (tmp_path / "runs").read_text() == "run\n"
+
+
+def test_a_damaged_result_is_run_again_and_put_aside(dibs: Call, tmp_path: Path) -> None:
+    store, _ = sweep(tmp_path, 2)
+    dibs("sweep", "run", *PLACE)
+    (final(store, "c1") / "best.pth").write_text("rot")
+    assert "truncated" in dibs("sweep", "reconcile", *PLACE, code=1).stdout
+    dibs("sweep", "retry", *PLACE)
+    assert "2 done; 1 run here" in dibs("sweep", "run", *PLACE).stdout
+    dibs("sweep", "reconcile", *PLACE)
+    assert (final(store, ".quarantine/c1-1-0") / "best.pth").read_text() == "rot"
 
 
 @pytest.mark.parametrize(

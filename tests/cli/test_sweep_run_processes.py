@@ -15,7 +15,7 @@ from tests.cell.programs import alive, number_in, until
 from tests.sweep.sweeping import NAME, SCRIPT, final, new_cell, sha, states, stood, sweep
 
 from dibs import Store
-from dibs.sweep import add_plan, newest_plan
+from dibs.sweep import add_plan, newest_plan, standing
 from dibs.sweep._final import manifest_of
 
 Spawn = Callable[..., Any]
@@ -142,6 +142,29 @@ def test_lines_appended_and_dropped_while_it_runs_are_heard_in_every_worker(spaw
     assert newest_plan(Store(tmp_path / "s"), NAME).version == 2
 
 
+def test_the_queue_file_itself_is_followed_on_the_host_that_planned(
+    spawn: Spawn, dibs: Callable[..., Any], tmp_path: Path
+) -> None:
+    store, _ = sweep(tmp_path, 2, GATED)  # for its files; the sweep of this test is planned as one types it
+    for name in ("late", "c0", "c1"):
+        new_cell(store, tmp_path, 0, name)
+    queue = tmp_path / "cells.queue"
+    queue.write_text("c0.toml t 9\nc1.toml t 3\n")
+    place = ("--store", "s", "--name", "B")
+    dibs("sweep", "plan", "cells.queue", *place, "--artifact", "best.pth", "--", "./cell.sh", "{cfg}")
+    child = spawn("sweep", "run", *place)
+    begun(tmp_path)
+    queue.write_text("c0.toml t 9\n# c1.toml t 3\nlate.toml t 1\n")
+    (tmp_path / "go").touch()
+    out, err = child.communicate(timeout=60)
+    assert child.returncode == 0, err
+    found = {
+        each.cell.name: each.state for each in standing(Store(tmp_path / "s"), newest_plan(Store(tmp_path / "s"), "B"))
+    }
+    assert found == {"c0": "done", "c1": "dropped", "late": "done"}
+    assert "cells    2 done, 1 dropped; 2 run here" in out
+
+
 def test_one_cell_at_a_time_on_a_host_whatever_runs_there(spawn: Spawn, tmp_path: Path) -> None:
     store, _ = sweep(tmp_path, 2, GATED, costs={"c0": 9.0})
     first = spawn(*RUN)
@@ -171,7 +194,7 @@ def test_more_at_once_where_that_is_said(spawn: Spawn, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("rule", "other"), [("soon,fail=1", "done"), ("now,fail=1", "interrupted")])
 def test_a_halt_lets_the_others_end_or_interrupts_them(spawn: Spawn, tmp_path: Path, rule: str, other: str) -> None:
-    store, _ = sweep(tmp_path, ["c0", "bad", "c2"], GATED, costs={"c0": 9.0, "bad": 8.0})
+    store, _ = sweep(tmp_path, ["c0", "bad", "c2"], GATED, costs={"c0": 9.0, "bad": 8.0, "c2": 1.0})
     child = spawn(*RUN, "--workers", "2", "--halt", rule, "--keep-going")
     pid = begun(tmp_path)
     until(lambda: "1 failed: nothing new is begun" in child.stderr.readline())

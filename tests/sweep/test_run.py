@@ -199,6 +199,21 @@ def test_a_new_version_of_the_script_is_that_of_cells_not_begun(tmp_path: Path) 
     assert found == {"c0": (0.75, {"cell.sh": newer}), "c1": (0.25, {"cell.sh": sha(SCRIPT.encode())})}
 
 
+def test_new_rules_hold_for_cells_not_begun(tmp_path: Path) -> None:
+    script = '#!/bin/sh\n[ "$DIBS_NAME" = c0 ] || sleep 60\n'
+    store, plan = sweep(tmp_path, 2, script, artifacts=())
+
+    def during(event: Event) -> None:
+        if isinstance(event, Claimed) and event.n == 0:
+            changed(store, plan, time_s=0.3, out=str(tmp_path / "elsewhere" / "{name}"))
+
+    ran(store, on_event=during)
+    run = stood(store)["c1"].counts
+    assert run is not None
+    assert run.cause == "time limit"
+    assert (tmp_path / "elsewhere" / "c1").is_dir()
+
+
 def test_a_script_finds_what_lies_beside_it(tmp_path: Path) -> None:
     (tmp_path / "lib.sh").write_text("echo from the library\n")
     store, _ = sweep(tmp_path, 1, '#!/bin/sh\n. "$(dirname "$0")/lib.sh"\n', artifacts=())

@@ -21,10 +21,10 @@ class Verbs(click.Group):
     modules = "dibs.cli._"
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [name for name in self.table if find_spec(f"{self.modules}{name}") is not None]
+        return [name for name in self.table if self._is_there(name)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.list_commands(ctx):
+        if cmd_name not in self.table or not self._is_there(cmd_name):
             return None
         verb = import_module(f"{self.modules}{cmd_name}").verb
         assert isinstance(verb, click.Command)
@@ -42,6 +42,9 @@ class Verbs(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Verbs"):
             formatter.write_dl([(name, self.table[name]) for name in self.list_commands(ctx)])
+
+    def _is_there(self, name: str) -> bool:
+        return find_spec(f"{self.modules}{name}") is not None
 
 
 def overview(ctx: click.Context) -> int:

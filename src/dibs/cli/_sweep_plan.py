@@ -105,6 +105,11 @@ def verb(queues: tuple[str, ...], store: str | None, names: tuple[str, ...], as_
     of one name; 3 store unusable; 4 refused: lines, a config, a script or an option
     differ from the plan, or the disks are too small.
     """
+    hole = next((word for word in queues if "{" in word), None)
+    if hole is not None:
+        raise UsageError(
+            f"{hole} is no queue file: the command stands after --, such as -- ./run_one.sh {{cfg}} {{task}}"
+        )
     sweep, naming = _names(names, click.get_current_context().default_map or {})
     said = _said(queues, options)
     planning = Planning(
@@ -112,7 +117,7 @@ def verb(queues: tuple[str, ...], store: str | None, names: tuple[str, ...], as_
         options["epochs"], _hosts(options), options["new_version"], options["over_budget"],
     )  # fmt: skip
     where = needed(store, "store", "FOLDER")
-    planned = _dry(where, planning) if options["dry_run"] else carry_out(Store(where), planning, options["me"])
+    planned = _dry(where, planning) if options["dry_run"] else _done(where, planning, options["me"])
     files = _write(planned, options["write_queues"], dry=options["dry_run"])
     if as_json:
         out(json_text(plan_json(planned, where, dry=options["dry_run"], files=files)))
@@ -175,6 +180,13 @@ def _hosts(options: Mapping[str, Any]) -> dict[str, float] | None:
         source = options["hosts_file"]
         found = hosts_in(source, lines_of(text_at(source, Path(source)))) | found
     return found or None
+
+
+def _done(where: str, planning: Planning, me: str | None) -> Planned:
+    """Plan it. A store that is not there yet is made when everything has been checked."""
+    if not is_bucket(where) and not local_path(where).exists():
+        planning.after(None, None, local_path(where), "")
+    return carry_out(Store(where), planning, me)
 
 
 def _dry(where: str, planning: Planning) -> Planned:

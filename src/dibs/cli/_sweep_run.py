@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dibs.errors import DibsError, UsageError
+from dibs.errors import DibsError
 from dibs.store import Store
 from dibs.study._definition import DEFAULT_STALE_S
 from dibs.sweep import HaltRule, Plan, SweepEnd, isolation_said, newest_plan, run_sweep, selected
@@ -28,7 +28,7 @@ from ._options import (
     verbose,
 )
 from ._sweep_run_text import said_json, say_end, shown
-from ._text import json_text, out, safe
+from ._text import escaped, json_text, out
 
 __all__ = ["verb"]
 
@@ -116,10 +116,11 @@ def _run(
     except (KeyboardInterrupt, SystemExit):
         say_stopped(words)
         raise
-    except UsageError as wrong:
+    except DibsError as wrong:
         if "all failed" not in str(wrong):
             raise
-        raise DibsError(f"{safe(str(wrong))} (to go on all the same: --keep-going)") from wrong
+        said = escaped(str(wrong).replace("trials", "cells").replace("no trial ", "no cell "), keep="\n")
+        raise DibsError(f"{said}\n(to go on all the same: --keep-going)") from wrong
 
 
 def _note_isolation(plan: Plan) -> None:

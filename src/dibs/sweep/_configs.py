@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Collection
 from pathlib import Path, PurePosixPath
 
-from dibs.errors import UsageError
+from dibs.errors import StoreError, UsageError
 from dibs.store import Store
 
 from ._models import Cell, Plan
 
-__all__ = ["Configs", "config_places", "source_path"]
+__all__ = ["Configs", "config_places", "put_file", "source_path"]
 
 _ENDINGS = (
     ".toml", ".yaml", ".yml", ".json", ".jsonc", ".json5", ".jsonnet", ".ini", ".cfg", ".conf", ".gin", ".py", ".xml", ".txt",
     ".csv", ".env", ".properties", ".lua", ".jl", ".r", ".sh", ".pbtxt", ".prototxt", ".nml",
 )  # fmt: skip
+
+_MANY, _AT_ONCE = 8, 16  # files to be kept, from which on so many are at once
+_SMALL_BYTES = 64 << 20
 
 
 def source_path(here: str, source: str) -> Path:
@@ -62,13 +66,21 @@ class Configs:
         path = self._path(source, cfg) if isinstance(cfg, str) else None
         return self._digest(path, source) if path is not None else None
 
-    def put(self, store: Store) -> None:
-        """Keep the bytes of every file that was read, by digest. Raises StoreError; UsageError if one has changed meanwhile."""
-        for path, digest in self._digests.items():
-            if store.has(digest):
-                continue
-            if store.put(path) != digest:
-                raise UsageError(f"the config {path} was written to while the sweep was planned: plan it again")
+    def put(self, store: Store, known: Collection[str | None] = ()) -> None:
+        """Keep the bytes of every file that was read, by digest, but for those that are ``known`` to be kept.
+
+        Raises StoreError; UsageError if one has changed meanwhile.
+        """
+        new = {digest: path for path, digest in self._digests.items() if digest not in known}
+        if len(new) < _MANY:
+            for digest, path in new.items():
+                put_file(store, path, digest, "config")
+            return
+        from concurrent.futures import ThreadPoolExecutor  # each waits for its disk, or for a bucket
+
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            for done in [pool.submit(put_file, store, path, digest, "config") for digest, path in new.items()]:
+                done.result()
 
     def _path(self, source: str, cfg: str) -> Path | None:
         key = (source, cfg)
@@ -84,6 +96,19 @@ class Configs:
             except OSError as wrong:
                 raise UsageError(f"{place}: the config {path} cannot be read: {wrong.strerror or wrong}") from None
         return self._digests[path]
+
+
+def put_file(store: Store, path: Path, digest: str, what: str) -> None:
+    """Keep a file's bytes by the digest it had. Raises StoreError; UsageError if it has another one, or is gone."""
+    try:
+        small = path.stat().st_size <= _SMALL_BYTES
+        kept = store.put(path.read_bytes() if small else path)  # bytes that are there are not sent again
+    except OSError as wrong:
+        if isinstance(wrong, StoreError):
+            raise
+        raise UsageError(f"the {what} {path} cannot be read: {wrong.strerror or wrong}") from None
+    if kept != digest:
+        raise UsageError(f"the {what} {path} was written to while the sweep was planned: plan it again")
 
 
 def _places(here: str, source: str, cfg: str) -> tuple[Path, ...]:

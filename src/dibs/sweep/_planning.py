@@ -79,14 +79,18 @@ class Planning:
             )
         changed = before is None or replace(plan, where=before.where) != before
         if changed and keep and store is not None:
-            configs.put(store)
-            put_scripts(store, task)
+            configs.put(store, {cell.config for cell in before.cells} if before is not None else ())
+            put_scripts(store, task, before.task.scripts.values() if before is not None else ())
         plan = plan if before is None or not changed else replace(plan, version=before.version + 1)
         return Planned(plan, before, growth, changed, ahead, command)
 
     def _start(self, before: Plan | None, host: str) -> tuple[Plan, Task]:
         """(the plan to grow, the task)."""
         if before is None:
+            if not self.queues:
+                raise UsageError(
+                    f"there is no sweep {self.sweep!r} yet: name a queue file, such as cells.queue, and the command after --"
+                )
             task = task_of(self.wanted)
             return Plan(
                 self.sweep, 0, (), task, {}, naming_of(self.naming or "{stem}").text, self.epochs, dict(self.hosts or {}), host
@@ -111,17 +115,15 @@ class Planning:
                 raise UsageError(f"the queue file {given} is named twice")
             name = given if str(self.wanted.here) == plan.task.here else str(path)
             found[path] = known.get(path, name)
-        if not found and not plan.sources:
-            raise UsageError("there is no queue file: name one, such as cells.queue, before the options' --")
         return list(found.values())
 
     def _command(self, before: Plan | None, task: Task, plan: Plan, rosters: Sequence[Roster]) -> Command | None:
+        command = None
         try:
             command = command_of(task, self.wanted.path)
-        except UsageError:
+        except UsageError:  # planned on a host that has the program, which this one need not
             if before is None or task != before.task:
                 raise
-            return None  # planned on a host that has the program, which this one need not
         check_task(command, plan, any(is_queue(source) for source in plan.sources))
         return command
 

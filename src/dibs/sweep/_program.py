@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dibs.cell import Cause, Command, Ending, Evidence, text_of, variables_of
+from dibs.cell import Cause, Command, Ending, Evidence, Limits, parse, text_of, variables_of
 from dibs.errors import RecordError, UsageError
+from dibs.store import Store
 from dibs.study._outputs import Outputs
 from dibs.study._program import Program
 from dibs.study._trial import Trial
@@ -25,10 +26,11 @@ from ._ended import Ended, ended_before
 from ._final import Left, NotKept, collect, publish
 from ._finite import LARGEST, not_finite
 from ._inventory import hash_file
-from ._models import Cell
+from ._isolating import isolation_of
+from ._models import Cell, Task
 from ._scripts import Scripts
 
-__all__ = ["ANOMALY", "CONFIG", "CellProgram", "ConfigChanged"]
+__all__ = ["ANOMALY", "CONFIG", "CellProgram", "ConfigChanged", "rules_of"]
 
 log = logging.getLogger("dibs")
 ANOMALY, CONFIG = "anomaly", "config changed"
@@ -45,6 +47,16 @@ class CellProgram(Program):
 
     cells: Cells | None = None
     scripts: Scripts | None = None
+
+    def __call__(self, trial: Trial) -> None:
+        """Run the attempt by the rules of the plan that counts now."""
+        task = self._cells.plan.task
+        try:
+            now = replace(self, **rules_of(task, trial._attempt.store))
+        except UsageError as wrong:
+            self.refused(trial, wrong)
+            return
+        Program.__call__(now, trial)
 
     # what it is
 
@@ -197,6 +209,12 @@ class CellProgram(Program):
             seen["synced"] = evidence.synced
         trial._attempt.ended = {"cause": cause, **seen}
         trial.fail(reason)
+
+
+def rules_of(task: Task, store: Store) -> dict[str, Any]:
+    """Output folders, limits and isolation that the task asks for. Raises UsageError for what this host cannot give."""
+    out = parse(task.out) if task.out is not None else None
+    return {"out": out, "limits": Limits(task.time_s, task.memory_bytes), "isolation": isolation_of(task, store, out)}
 
 
 def _columns(cell: Cell) -> dict[str, str]:

@@ -78,7 +78,7 @@ def _taken(store: Store, plan: Plan, source: str, path: Path, resting: bool, me:
         if roster.lines == newest.sources.get(source):
             return None
         changed, _ = grown(newest, [roster], configs)
-        configs.put(store)
+        configs.put(store, {cell.config for cell in newest.cells})
         return replace(changed, version=newest.version + 1)
 
     try:

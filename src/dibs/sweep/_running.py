@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from dibs.cell import Limits, parse, private_folder
+from dibs.cell import Limits, private_folder
 from dibs.errors import StoreError
 from dibs.store import Store
 from dibs.study._definition import DEFAULT_STALE_S
@@ -17,10 +17,9 @@ from dibs.study._work import Halt
 
 from ._cells import Cells
 from ._halting import HaltRule
-from ._isolating import isolation_of
 from ._ordering import Order, longest
 from ._plans import newest_plan
-from ._program import CellProgram
+from ._program import CellProgram, rules_of
 from ._rereading import reread
 from ._runs import CellStanding
 from ._scripts import Scripts
@@ -109,11 +108,10 @@ def run_sweep(
     cells all failed), KeyboardInterrupt and SystemExit as signals ask for.
     """
     plan = newest_plan(store, sweep)
-    out = parse(plan.task.out) if plan.task.out is not None else None
-    isolation = isolation_of(plan.task, store, out)
     cells = Cells(store, plan, me=me, workers=workers, only=only, order=order, reread=reread)
+    cells.follow()
     if not cells.wanted():
-        return _end(cells, 0, 0, "empty" if not plan.active else "settled")
+        return _end(cells, 0, 0, "empty" if not cells.plan.active else "settled")
     with ExitStack() as at_end:
         try:
             base = at_end.enter_context(private_folder(store))
@@ -121,14 +119,13 @@ def run_sweep(
             raise StoreError(
                 f"there is no room for private copies of the scripts: {wrong.strerror or wrong}"
             ) from wrong
-        scripts, task = Scripts(base), plan.task
+        scripts, task = Scripts(base), cells.plan.task
         program = CellProgram(
-            scripts.command(store, task), out, Limits(task.time_s, task.memory_bytes), grace_s, isolation,
-            cells=cells, scripts=scripts,
-        )  # fmt: skip
+            scripts.command(store, task), grace_s=grace_s, cells=cells, scripts=scripts, **rules_of(task, store)
+        )
         rule = Halt(halt.after(len(cells.wanted())), halt.now) if halt is not None else None
         summary = run(
-            cells, program, plan.size, workers, retries=retries, time_s=time_s, rescue_after_s=rescue_after_s,
+            cells, program, cells.plan.size, workers, retries=retries, time_s=time_s, rescue_after_s=rescue_after_s,
             grace_s=grace_s, max_failures=max_failures, wait=wait, limits=Limits(cpus=cpus, gpus=gpus),
             max_running=max_running, halt=rule, on_event=on_event, progress=False,
         )  # fmt: skip

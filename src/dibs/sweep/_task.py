@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -13,6 +13,7 @@ from dibs.cell import Command, Limits, check_names, check_values, parse, text_of
 from dibs.errors import RefusedError, UsageError
 from dibs.store import Store
 
+from ._configs import put_file
 from ._models import Cell, Plan, Task
 
 __all__ = ["FIELDS", "Wanted", "check_task", "command_of", "fields_of", "put_scripts", "task_after", "task_of"]
@@ -89,15 +90,17 @@ def command_of(task: Task, path: str | None) -> Command:
     return Command.of(task.words, here=Path(task.here), path=path, shell=task.shell, freeze=tuple(task.scripts))
 
 
-def check_task(command: Command, plan: Plan, queue: bool) -> None:
+def check_task(command: Command | None, plan: Plan, queue: bool) -> None:
     """UsageError before anything is written: holes without a value, values no process takes, one folder for two cells.
 
-    ``queue``: some file is a queue, and has its columns although no line may use them.
+    ``command``: None where its program is not on this host, so that it cannot be read. ``queue``: some file is a queue,
+    and has its columns although no line may use them.
     """
     columns = sorted({column for cell in plan.cells for column in cell.fields})
     check_values(columns, [value for cell in plan.cells for value in cell.fields.values()])
     known = {*FIELDS, *columns, *(_QUEUE if queue else ())}
-    command.check(known)
+    if command is not None:
+        command.check(known)
     if plan.task.out is None:
         return
     out = parse(plan.task.out)
@@ -127,11 +130,11 @@ def fields_of(plan: Plan, cell: Cell, attempt: int = 0) -> dict[str, str]:
     return ours | {column: text_of(value) for column, value in cell.fields.items()}
 
 
-def put_scripts(store: Store, task: Task) -> None:
-    """Keep the scripts' bytes by digest. Raises StoreError; UsageError for one that was written to meanwhile."""
+def put_scripts(store: Store, task: Task, known: Collection[str] = ()) -> None:
+    """Keep the scripts' bytes by digest, but for those that are ``known`` to be kept. Raises as ``put_file``."""
     for name, digest in task.scripts.items():
-        if not store.has(digest) and store.put(Path(task.here) / name) != digest:
-            raise UsageError(f"the script {name} was written to while the sweep was planned: plan it again")
+        if digest not in known:
+            put_file(store, Path(task.here) / name, digest, "script")
 
 
 def _command(wanted: Wanted, task: Task) -> Command:
