@@ -2,8 +2,8 @@
 
     train.py CONFIG TASK EPOCHS OUT
 
-CONFIG is a TOML file with ``hidden``, ``rate``, ``decay`` and ``activation``; TASK is ``digits`` (ten classes) or ``odd``
-(two). The best weights so far lie in OUT/best.npz and its scores in OUT/metrics.json; each epoch is a line of JSON on stdout.
+CONFIG is a TOML file with ``hidden``, ``rate``, ``decay`` and ``activation``; TASK is a table of ``tasks.toml`` beside this
+script, which says to which class each of the ten digits belongs. The best weights so far lie in OUT/best.npz and its scores in OUT/metrics.json; each epoch is a line of JSON on stdout.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from sklearn.neural_network import MLPClassifier
 def main(config: str, task: str, epochs: str, out: str) -> None:
     given = tomllib.loads(Path(config).read_text())
     images, labels = load_digits(return_X_y=True)
-    if task == "odd":
-        labels = labels % 2
+    tasks = tomllib.loads(Path(__file__).with_name("tasks.toml").read_text())
+    labels = np.array(tasks[task]["classes"])[labels]
     x, x_test, y, y_test = train_test_split(images / 16.0, labels, test_size=0.3, random_state=0, stratify=labels)
     model = MLPClassifier(
         (given["hidden"],), learning_rate_init=given["rate"], alpha=given["decay"], activation=given["activation"],

@@ -50,7 +50,7 @@ def test_status_for_people(store: Store, sweep: Call) -> None:
     for line in (
         "cells     5: 1 done, 1 running, 1 not begun, 1 failed, 1 unsynced, 20 %",
         "dropped   1 more", "plan      version 1", "isolation ",
-        "script    ./t.sh cdcdcdcdcdcd..., 0 cells",
+        "script    t.sh cdcdcdcdcdcd..., 0 cells",
         "not the plan's, 3 cells: good, broken, nocopy",
         "worker-7", "not copied", "sync failed", "broken", "ValueError: \\x1b[31mred", "Last moved",
     ):  # fmt: skip

@@ -56,4 +56,5 @@ def test_found_mended_and_released(sweep: Call, dibs: Call) -> None:
     sweep("release", "--approve", "Jo", "--verified", "d")
     assert json.loads(dibs("check", "--store", "s", "--json").stdout)["findings"] == []
     status = json.loads(sweep("status", "--json").stdout)
+    assert [(use["file"], use["planned"], use["count"]) for use in status["scripts"]] == [("run.sh", True, 4)]
     assert (status["complete"], status["released"], status["counts"]["done"]) == (True, "Jo", 4)

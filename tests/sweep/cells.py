@@ -64,7 +64,7 @@ def begin(store: Store, plan: Plan, name: str, me: str = "one") -> Attempt:
     saw = {"cell": name, "digest": this.digest, "plan": plan.version}
     claimed = claim_attempt(store, keys, this.n, attempt, this.fields, Terms(0, plan.size, None, me, 5.0), saw=saw)
     assert claimed is not None
-    claimed.files["program/./t.sh"] = "ab" * 32
+    claimed.files["program/t.sh"] = "ab" * 32
     return claimed
 
 

@@ -42,7 +42,7 @@ def test_every_state_there_is(store: Store) -> None:
     assert {name: kept.size for name, kept in done.artifacts.items()} == {
         name: len(data) for name, data in result().items()
     }
-    assert (done.scripts, done.digest) == ({"./t.sh": "ab" * 32}, plan.cells[0].digest)
+    assert (done.scripts, done.digest) == ({"t.sh": "ab" * 32}, plan.cells[0].digest)
     running = found["running"].counts
     assert running is not None
     assert (running.me, running.took_s, running.quiet) == ("two", None, False)

@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import struct
+import sys
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -289,6 +290,16 @@ def test_without_its_library_a_file_is_not_verified(store: Store, dest: Path, na
         told = of_file(store, dest, name, pickle.dumps(Bomb(dest / "boom")))
         assert faults(told) == [("does not load", f"a/{name}")]
     assert not (dest / "boom").exists()
+
+
+def test_a_torch_that_is_not_safe_is_not_asked(
+    store: Store, dest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "torch.py").write_text('__version__ = "2.5.1+cpu"\n')
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path / "old"), *sys.path]))
+    told = of_file(store, dest, "m.pth", b"x")
+    assert (faults(told), "2.6 or later" in told.faults[0].what) == ([("not loaded", "a/m.pth")], True)
 
 
 def test_a_bomb_of_zeros_costs_an_error(store: Store, dest: Path) -> None:

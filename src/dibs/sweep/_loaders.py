@@ -6,6 +6,7 @@ Nothing here runs code of the file's, but for ``pickle`` and a loader of the use
 from __future__ import annotations
 
 import csv
+import re
 import tomllib
 import zipfile
 from collections.abc import Callable, Iterator
@@ -22,6 +23,7 @@ __all__ = ["load", "prepare"]
 
 _CHUNK = 1 << 20
 _DEEPEST = 100
+_SAFE_TORCH = (2, 6)  # before it weights_only could be got round: CVE-2025-32434
 
 
 class CannotLoad(Exception):
@@ -33,13 +35,21 @@ def prepare(how: str) -> None:
     library = {"torch": "torch", "parquet": "pyarrow"}.get(how)
     try:
         if library is not None:
-            import_module(library + (".parquet" if how == "parquet" else ""))
+            found = import_module(library + (".parquet" if how == "parquet" else ""))
+            if library == "torch" and _version(found) < _SAFE_TORCH:
+                raise CannotLoad(
+                    f"PyTorch {found.__version__} can be made to run a file's code all the same: 2.6 or later is needed"
+                )
         elif ":" in how:
             _own(how)
     except (ImportError, AttributeError) as wrong:
         if library is not None:
             raise CannotLoad(f"it cannot be loaded without {library}: pip install {library}") from None
         raise CannotLoad(f"the loader {how} cannot be had: {wrong}") from None
+
+
+def _version(module: Any) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", str(getattr(module, "__version__", "0")))[:2])
 
 
 def load(path: Path, how: str) -> tuple[str, list[str]]:

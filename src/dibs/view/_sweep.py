@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from posixpath import normpath
 
 from dibs._clock import iso
 from dibs.cell import isolation_status
@@ -142,11 +142,11 @@ def _lines(standings: Sequence[CellStanding], state: str) -> tuple[CellLine, ...
 
 def _scripts(plan: Plan, standings: Sequence[CellStanding]) -> tuple[ScriptUse, ...]:
     """Every version that the plan has or a cell was run by, the plan's first."""
-    used: dict[tuple[str, str], list[str]] = {at: [] for at in plan.task.scripts.items()}
+    planned = {normpath(file): digest for file, digest in plan.task.scripts.items()}  # as records have it
+    used: dict[tuple[str, str], list[str]] = {at: [] for at in planned.items()}
     for each in standings:
         for at in each.counts.scripts.items() if each.counts is not None else ():
             used.setdefault(at, []).append(each.cell.name)
-    planned: Any = plan.task.scripts
     return tuple(
         ScriptUse(file, digest, planned.get(file) == digest, len(cells), tuple(cells))
         for (file, digest), cells in used.items()
