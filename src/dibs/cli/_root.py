@@ -24,6 +24,7 @@ VERBS = {
     "exec": "Search any program, in any language.",
     "sweep": "Run a list of cells, and prove that nothing is missing.",
     "federation": "Look at federated rounds, and verify their averages.",
+    "launch": "Start workers where they fit: here, or on a cluster.",
     "status": "Show what is happening in a study, or in a store.",
     "best": "Show the best point found.",
     "trials": "List the trials, one line each.",
@@ -56,8 +57,8 @@ beats the nearest dibs.toml, in this folder or one above it.
 \b
 Exit codes: 0 ok; 1 some trials failed; 2 usage; 3 store unusable; 4 refused by
 the study's definition; 5 no result; 6 left unfinished; 70 a bug in dibs; 74 the
-answer cannot be written; 130/143 stopped by Ctrl-C/SIGTERM; 141 nobody reads the
-answer. DIBS_DEBUG=1 shows tracebacks.
+answer cannot be written; 129/130/143 stopped by SIGHUP/Ctrl-C/SIGTERM; 141 nobody
+reads the answer. DIBS_DEBUG=1 shows tracebacks.
 """
 
 

@@ -176,6 +176,13 @@ class SweepKeys(StudyKeys):
     def marks(self, kind: str) -> str:
         return f"{self.base}mark/{kind}/"
 
+    def place(self, host: str, k: int, generation: int) -> str:
+        """One generation of one of a host's places for running cells."""
+        return f"{self.places(host, k)}{generation}.json"
+
+    def places(self, host: str, k: int) -> str:
+        return f"{self.base}host/{escape(host)}/{k}/"
+
     def final(self, name: str) -> str:
         """The folder of a cell's durable copies (no key)."""
         return f"{self.base}final/{name}"

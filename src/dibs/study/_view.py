@@ -65,14 +65,17 @@ class View(Known):
         else:
             self._begin()  # whatever is half done, and the lock, are left behind
 
-    def refresh(self, *, beats: bool = False, most: int | None = None) -> None:
+    def refresh(self, *, beats: bool = False, most: int | None = None, last: bool = False) -> None:
         """Look again: new names, moved records, notes. Raises StoreError when the store does not answer.
 
         Beats alone are not followed (a worker looks at what seems quiet once more) unless ``beats`` says so.
         ``most``: where every record is a request, read the newest so many and know the others as taken, no more
-        (``partial``), until somebody refreshes without it.
+        (``partial``), until somebody refreshes without it. ``last``: what is seen now is the end of it, so that also
+        what was not there is looked for (second attempts, notes), however lately it was.
         """
         with self.lock:
+            if last:
+                self.names.look_for_parts()
             try:
                 self._refresh(self.store.machine.clock.monotonic(), beats, most)
             except BaseException:  # what was not read has to be looked at again, whatever the hints say
@@ -107,11 +110,11 @@ class View(Known):
         if most != 0:
             self._reread(beats, NEWEST - (len(new) if most else 0))
         self._settle(self.names.moved)
-        if self.names.has("note"):
+        if self.names.has("note") or self.notes.ours:
             self.notes.refresh(now, self.names.above)
         else:  # as far as the last listing told: a stop counts from now on all the same
             self.notes.probe_stop()
-        if most != 0 and self.names.has("given"):
+        if most != 0 and (self.names.has("given") or self.given.ours):
             self.given.refresh(now, self.names.above)
         if self.partial:
             self._read_all([(n, 0) for n in self.notes.released if n in self.names and not self._knows(n, 0)])

@@ -13,7 +13,7 @@ from dibs.search import Goals
 from dibs.space import Space
 
 from ._plain import POINT, POINTS, Plain
-from ._rounds import RunLine
+from ._runs import RunLine
 
 __all__ = [
     "AttemptDetail",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dibs.store import Store
 
 from ._models import StoreStatus, StudyLine
-from ._rounds import run_lines
 from ._source import Source
 from ._status import best_or_none, count, front_or_none
 
@@ -14,6 +13,8 @@ __all__ = ["store_status"]
 
 def store_status(store: Store) -> StoreStatus:
     """The studies of a store as seen now. Writes nothing; raises StoreError if the store does not answer."""
+    from ._rounds import run_lines  # what only a store with runs needs, a study's reader need not load
+
     marker = store.marker
     return StoreStatus(
         store=store.url,
