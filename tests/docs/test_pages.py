@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [
     ROOT / "README.md",
     ROOT / "examples" / "exec" / "README.md",
+    ROOT / "examples" / "federated_sms" / "README.md",
     ROOT / "examples" / "sms_spam" / "README.md",
     *sorted(path for path in (ROOT / "docs").rglob("*.md") if path.relative_to(ROOT / "docs").parts[0] != "design"),
 ]

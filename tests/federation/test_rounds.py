@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.federation.rounds import NAMES, keys_of, model, same, together
-from tests.parts import body_at, plant
+from tests.parts import at_once, body_at, plant
 
 from dibs import NotFound, RefusedError, RoundStopped, RoundTimeout, Store, UpdateError, UsageError
 from dibs.backend import MemoryBackend
@@ -266,6 +266,20 @@ def test_who_is_not_in_waits_for_the_others(store: Store) -> None:
     assert [name for name, each in got.items() if each.update == "none"] == [
         name for name in NAMES if name not in asked
     ]
+
+
+def test_who_is_no_client_may_wait_for_the_average(store: Store) -> None:
+    got = at_once(
+        [
+            lambda: alone(store, clients=["a"]),
+            lambda: alone(store, export=None, client=None, clients=["a"], within=60.0),
+        ]
+    )
+    assert got[0].digest == got[1].digest
+    with pytest.raises(UsageError, match="nothing to export"):
+        alone(store, client=None)
+    with pytest.raises(RoundTimeout, match="no client has begun it"):
+        alone(store, client=None, export=None, round=7, within=0.001)
 
 
 def test_the_last_rounds_are_kept(store: Store) -> None:

@@ -18,7 +18,7 @@ from ._files import chunks_of, open_tensors
 from ._forgetting import forget
 from ._layouts import keep_layout
 from ._look import Round, rounds_in
-from ._participation import participants
+from ._participation import client_list, participants
 from ._records import Terms
 from ._rules import Rule
 from ._waiting import wait_for_end
@@ -54,7 +54,7 @@ def gather(
     run: str,
     round: int,
     clients: Iterable[str],
-    client: str,
+    client: str | None,
     size: float | None = None,
     quorum: int | None = None,
     within: float = 600.0,
@@ -74,7 +74,7 @@ def gather(
 
     At most one average of a round is ever published, and it never changes. ``export``: ``{tensor: array}`` or ``{node:
     {tensor: array}}``; None for a client that is not in the round (``participants`` with this ``share`` and ``seed``), or
-    whose update is there already. ``size``: what it weighs; all give one, or none. The round is averaged once all that are in
+    whose update is there already. ``client``: None for who only wants to know the average. ``size``: what it weighs; all give one, or none. The round is averaged once all that are in
     have answered, or ``quorum`` have and ``grace`` seconds more have gone by, or ``within`` seconds are over and there is a
     quorum. ``robust``, ``clip``, ``base``, ``bad``, ``others``: as for ``fedavg``. ``keep``: blobs of the rounds before the last k are put away.
     ``stale_s``: after so long without a beat another one averages in its place (at once, if it is certainly dead).
@@ -84,15 +84,18 @@ def gather(
     """
     opened = store if isinstance(store, Store) else Store(store)
     rule = Rule(robust, clip, bad, others)
-    asked = participants(clients, run, _number(round), share, seed)
-    if client not in participants(clients, run, round):
-        raise UsageError(f"{client!r} is none of the clients: {', '.join(map(repr, asked[:20]))}")
+    names = client_list(clients)
+    asked = participants(names, run, _number(round), share, seed)
+    if client is not None and client not in names:
+        raise UsageError(f"{client!r} is none of the clients: {', '.join(map(repr, names[:20]))}")
     _check(quorum, len(asked), within, grace, keep, base, rule)
     seen = Round(opened, run, round).refresh()
     if size is not None and rule.robust is not None:
         raise UsageError(f"robust={rule.robust!r} weighs nobody: leave size out")
     own = None
-    if client in asked and export is not None:
+    if client is None and export is not None:
+        raise UsageError("who is no client of the round has nothing to export: name the client, or give None for both")
+    if client is not None and client in asked and export is not None:
         tensors, nested = flatten(export, client)
         own = Export(
             client, tensors, nested, check_size(size, client), {"run": run, "round": str(round), "client": client}
