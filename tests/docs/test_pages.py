@@ -44,6 +44,7 @@ NOT_RUN = [
     ("README.md", "there is no second machine here"),
     ("docs/how-to/buckets.md", "there is no bucket here"),
     ("docs/how-to/buckets.md", "there is no bucket here"),
+    ("docs/how-to/federation.md", "there is no PyTorch here"),
     ("docs/how-to/limits.md", "there are no devices here"),
     ("docs/how-to/slurm.md", "there is no scheduler here"),
     ("docs/how-to/shared-folders.md", "a race needs a second machine"),
