@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.federation.rounds import model, same
 from tests.parts import FakeClock, FakeMachine, body_at, plant
 
-from dibs import RoundTimeout, Store
+from dibs import RoundTimeout, Store, StoreError
 from dibs.backend import MemoryBackend
 from dibs.federation import fedavg, gather
 from dibs.record import encode
@@ -83,6 +85,34 @@ def test_one_that_beats_is_waited_for_and_named_in_the_end() -> None:
     beats = True
     with pytest.raises(RoundTimeout, match=r"nobody is missing, and 'far' has been averaging"):
         gather(store, model("a"), **{**TWO, "within": 500})
+
+
+def test_who_waits_does_not_end_for_a_lost_answer_but_for_an_outage() -> None:
+    class Failing(MemoryBackend):
+        failing = 0
+
+        def list(self, prefix: str, after: str = "", *, details: bool = False) -> Any:
+            self.failing -= 1
+            if self.failing > 0:
+                raise StoreError("made up", key=prefix)
+            return super().list(prefix, after, details=details)
+
+    class Breaking(FakeClock):
+        def sleep(self, seconds: float) -> None:
+            super().sleep(seconds)
+            if backend.failing < -3:  # it waits by now
+                backend.failing = many
+
+    many, clock = 5, Breaking()
+    backend = Failing(clock=clock.wall)
+    machine = FakeMachine()
+    machine.clock = clock
+    store = Store.over(backend, machine, patience_s=60.0)
+    with pytest.raises(RoundTimeout):
+        gather(store, model("a"), **{**TWO, "within": 30})
+    many = 1000
+    with pytest.raises(StoreError, match="made up"):
+        gather(store, model("a"), **{**TWO, "within": 3000})
 
 
 def test_the_time_counts_from_when_somebody_began_to_average() -> None:

@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, final
 
-from dibs.errors import RecordError, RefusedError, UsageError
-from dibs.store import RoundKeys, Store
+from dibs.errors import RefusedError, UsageError
+from dibs.store import Pauses, RoundKeys, Store
 
-from ._exports import Flat, Layout, difference, layout_of
+from ._exports import Flat, difference
 from ._fedavg import unfit
 from ._files import chunks_of
-from ._layouts import keep_layout, layout_in
+from ._layouts import layout_in
 from ._look import Round
-from ._records import Terms, Update, terms_of, update_of
+from ._records import Terms, Update, update_of
 
 __all__ = ["Export", "Standing", "agree", "answer", "check_size", "say_late"]
 
@@ -64,10 +64,10 @@ def agree(round: Round, ours: Terms, export: Export | None, me: str | None) -> T
         if store.settler.claim(key, body, durable=True) is not None:
             round.terms = ours
             return ours
-        there = store.backend.read(key)
-        if there is None:
-            raise RecordError(f"{key} was removed while it was read", key=key)
-        round.terms = terms_of(there.data, key)
+        pauses = Pauses(store.settler, key)
+        while round.refresh().terms is None:  # claimed by mkdir, and not written yet; or an old listing
+            next(pauses)
+    assert round.terms is not None
     demand_same(round, round.terms, ours, whole=export is not None)
     return round.terms
 
@@ -146,9 +146,3 @@ def _published(round: Round, client: str) -> Update | None:
     key = RoundKeys(round.run).update(round.number, client)
     there = round.store.backend.read(key)
     return update_of(there.data, key, client) if there is not None else None
-
-
-def layout_digest(store: Store, tensors: Flat, nested: bool) -> tuple[str, Layout]:
-    """The digest of the export's layout, kept as a blob, and the layout."""
-    layout = layout_of(tensors)
-    return keep_layout(store, layout, nested), layout

@@ -95,7 +95,9 @@ class Round:
             self.tries[attempt] = try_of(there.data, key, attempt, there.modified, there.version)
 
     def _read(self, key: str) -> Object | None:
-        return self.store.backend.read(key)
+        """What is under the name; None, too, for a claim by mkdir whose record is still on its way."""
+        there = self.store.backend.read(key)
+        return there if there is not None and (there.data or self.store.backend.traits.claim != "mkdir") else None
 
 
 def rounds_in(store: Store, run: str) -> list[int]:

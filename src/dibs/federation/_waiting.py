@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 from typing import Literal
 
-from dibs.errors import RoundTimeout
+from dibs.errors import RecordError, RoundTimeout, StoreError
 from dibs.study._fold import Seen
 from dibs.study._quiet import Watch, counts, is_quiet, poisoned
 
@@ -42,9 +42,21 @@ def wait_for_end(
     enough_since: float | None = None
     top_seen: tuple[int, float] | None = None
     watch, pause_s, told_late = Watch(), _FIRST_PAUSE_S, False
+    trouble_since: float | None = None
     while True:
-        round.refresh()
         now = clock.monotonic()
+        try:
+            round.refresh()
+            trouble_since = None
+        except RecordError:
+            raise
+        except StoreError as wrong:  # who waits for minutes does not end for one answer that was lost
+            trouble_since = now if trouble_since is None else trouble_since
+            if now - trouble_since > store.settler.patience_s:
+                raise
+            log.debug("round %d of %r could not be looked at: %s", round.number, round.run, wrong)
+            clock.sleep(_LONGEST_S[True])
+            continue
         top = round.top
         if client is not None and not told_late and round.of is not None and client not in round.of:
             mine = round.updates.get(client)
