@@ -59,6 +59,12 @@ def test_a_store_shows_its_runs(dibs: Call, store: Store) -> None:
     said = dibs("status", "--store", "s").stdout
     assert "federated run spam: 3 rounds; round 2 waiting, 1 of 3 answered" in said
     assert json.loads(dibs("status", "--store", "s", "--json").stdout)["runs"][0]["rounds"] == 3
+    late = {"run": "other", "round": 0, "clients": ["a", "b"], "quorum": 1, "grace": 0}
+    for client in "ab":
+        gather(store, model(client), client=client, **late)
+    assert (
+        "federated run other: 1 round; round 0 done, 1 of 2 answered, 1 late" in dibs("status", "--store", "s").stdout
+    )
 
 
 def test_verify_says_what_is_the_same_and_what_is_not(dibs: Call, store: Store) -> None:

@@ -13,7 +13,7 @@ from tests.parts import at_once, body_at, plant
 
 from dibs import NotFound, RefusedError, RoundStopped, RoundTimeout, Store, UpdateError, UsageError
 from dibs.backend import MemoryBackend
-from dibs.federation import Tensor, fedavg, gather, latest, open_tensors, participants
+from dibs.federation import Tensor, fedavg, gather, latest, open_tensors, participants, rounds_in, runs_in
 from dibs.federation._files import chunks_of, write_tensors
 from dibs.federation._forgetting import forget
 from dibs.record import encode
@@ -184,13 +184,13 @@ def test_nan_of_one_client_is_dropped(store: Store) -> None:
     assert "2 of 3 updates can be averaged, and 3 are wanted" in str(told["a"])
 
 
-@pytest.mark.parametrize("what", ["nan", "no file", "other layout", "blob gone", "blob torn"])
+@pytest.mark.parametrize("what", ["nan", "no file", "other layout", "blob gone", "blob torn", "size", "size below 0"])
 def test_an_averager_believes_no_client(store: Store, what: str) -> None:
     """A client that did not look at its own update, or lies."""
     from dibs.federation._exports import flatten
 
     with pytest.raises(RoundTimeout):
-        alone(store, clients=["a", "b"], within=0.001, bad="drop")
+        alone(store, clients=["a", "b"], within=0.001, bad="drop", size=2 if what == "size below 0" else None)
     export = {"nan": NAN, "other layout": {"w": np.ones(3)}}.get(what, model("b"))
     data = b"pickle" if what == "no file" else b"".join(chunks_of(flatten(export, "b")[0], {}))
     blob = store.put(data)
@@ -203,12 +203,12 @@ def test_an_averager_believes_no_client(store: Store, what: str) -> None:
         "client": "b",
         "digest": blob,
         "blob": blob,
-        "size": None,
+        "size": {"size": 3, "size below 0": -1}.get(what),
         "fault": None,
         "nonce": "1" * 32,
     }
     plant(store, KEYS.update(0, "b"), encode(body))
-    got = alone(store, clients=["a", "b"], bad="drop")
+    got = alone(store, clients=["a", "b"], bad="drop", size=2 if what == "size below 0" else None)
     assert list(got.rejected) == ["b"]
     assert same(got, fedavg({"a": model("a")}))
 
@@ -305,8 +305,11 @@ def test_a_run_that_has_no_average_yet_has_no_latest(store: Store) -> None:
 
 def test_names_are_anything(store: Store) -> None:
     exports = {"Süd/1": model("s"), "..": model("x"), "n" * 200: model("n")}
-    got = together(store, exports, run="Lauf 1/é", round=12)
-    assert [same(each, fedavg(exports)) for each in got.values()] == [True] * 3
+    for run in ("Lauf 1/é", "r" * 150):
+        got = together(store, exports, run=run, round=12)
+        assert [same(each, fedavg(exports)) for each in got.values()] == [True] * 3
+    assert runs_in(store) == ["Lauf 1/é", "r" * 150]
+    assert rounds_in(store, "r" * 150) == [12]
 
 
 def test_an_export_that_cannot_be_averaged_is_refused_at_home(store: Store) -> None:

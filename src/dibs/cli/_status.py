@@ -85,6 +85,9 @@ def _say_store(status: StoreStatus) -> None:
         _say_studies(status)
     for run in status.runs:
         newest = f"round {run.newest} {run.state}, {run.answered} of {run.clients} answered"
+        newest += "".join(
+            f", {count} {word}" for count, word in ((run.late, "late"), (run.rejected, "rejected")) if count
+        )
         out(f"  federated run {safe(run.run, 60)}: {plural(run.rounds, 'round')}; {newest}")
 
 

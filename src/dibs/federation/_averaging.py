@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -63,6 +64,8 @@ def average_round(
                 end = End(None, {}, {}, tuple(c for c in terms.clients if c not in of), reason, attempt)
             else:
                 end = compute(store, round.run, round.number, terms, of, round.updates, attempt, work)
+            for client, why in end.rejected.items():
+                log.warning("round %d of %r: the update of %r is rejected: %s", round.number, round.run, client, why)
             publish_end(store, round.run, round.number, end, me)
     except BaseException as wrong:
         with contextlib.suppress(DibsError):  # a dead store: then it is found quiet
@@ -103,7 +106,6 @@ def compute(
             why = _bring(store, terms, updates.get(client), of[client], Path(folder) / f"{at}", files)
             if why is not None:
                 rejected[client] = why
-                log.warning("round %d of %r: the update of %r is rejected: %s", number, run, client, why)
         why = _cannot(terms, rule, files, rejected)
         if why is None:
             try:
@@ -139,6 +141,8 @@ def _bring(
         return (
             "it has a size, and others have none" if update.size is not None else "it has no size, and others have one"
         )
+    if update.size is not None and not (math.isfinite(update.size) and update.size >= 0):
+        return f"its size is {update.size!r}"
     try:
         store.fetch(update.blob, path)
     except (NotFound, RecordError) as wrong:

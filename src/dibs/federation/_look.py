@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from dibs.backend import Object
 from dibs.errors import RecordError
+from dibs.record import decode
 from dibs.store import RoundKeys, Store, escape, unescape
 
 from ._records import End, Terms, Try, Update, end_of, terms_of, try_of, update_of
@@ -107,5 +109,19 @@ def rounds_in(store: Store, run: str) -> list[int]:
 
 
 def runs_in(store: Store) -> list[str]:
-    """The names of the runs in the store, sorted (of a name too long for a segment, the segment)."""
-    return sorted(unescape(segment) or segment for segment in store.backend.folders(RoundKeys.ROOT))
+    """The names of the runs in the store, sorted."""
+    names = []
+    for segment in store.backend.folders(RoundKeys.ROOT):
+        name = unescape(segment)
+        names.append(name if name is not None else _long_name(store, segment))
+    return sorted(names)
+
+
+def _long_name(store: Store, segment: str) -> str:
+    """A name too long for a segment: its records know."""
+    for entry in store.backend.list(f"{RoundKeys.ROOT}{segment}/"):
+        there = store.backend.read(entry.key)
+        if there is not None:
+            with suppress(RecordError):
+                return str(decode(there.data, entry.key).get("run", segment))
+    return segment

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from dibs._canon import dumps
-from dibs.errors import RecordError
+from dibs.errors import RecordError, UsageError
 from dibs.record import TrialRecord, Who, decode, decode_who
+
+from ._rules import Rule
 
 __all__ = ["End", "Terms", "Try", "Update", "end_of", "terms_of", "try_of", "update_of"]
 
@@ -107,6 +109,10 @@ def terms_of(data: bytes, key: str) -> Terms:
     layout, base = body.get("layout"), body.get("base")
     if not isinstance(layout, str) or not isinstance(base, str | None):
         raise _wrong(key, "the terms of a round")
+    try:
+        Rule(**rule)
+    except (TypeError, UsageError) as wrong:
+        raise RecordError(f"{key} has a rule that nobody can follow ({wrong})", key=key) from None
     return Terms(tuple(clients), quorum, rule, layout, body.get("sized") is True, base, body.get("nested") is True)
 
 

@@ -18,7 +18,16 @@ def run_lines(store: Store) -> tuple[RunLine, ...]:
         if numbers := rounds_in(store, run):
             newest = _round(store, run, numbers[-1])
             lines.append(
-                RunLine(run, len(numbers), numbers[-1], newest.state, len(newest.answered), len(newest.clients))
+                RunLine(
+                    run,
+                    len(numbers),
+                    numbers[-1],
+                    newest.state,
+                    len(newest.answered),
+                    len(newest.clients),
+                    len(newest.late),
+                    len(newest.rejected),
+                )
             )
     return tuple(lines)
 

@@ -19,6 +19,8 @@ class RunLine(Plain):
     state: str
     answered: int
     clients: int
+    late: int = 0
+    rejected: int = 0
 
 
 @dataclass(frozen=True, slots=True)
