@@ -173,3 +173,13 @@ def test_a_crowd_that_nobody_has_read_spreads_out(bucket: MemoryBackend, monkeyp
     assert len(ours.results()) == 302  # everything read
     assert isinstance(claimer.step(), Attempt)
     assert widths[-1] < 400
+
+
+def test_a_listing_is_not_kept_beyond_the_look_it_was_made_for(bucket: MemoryBackend) -> None:
+    """It is as long as the study, and each worker of thousands would hold one."""
+    theirs, _ = worker(bucket, 1, Learner())
+    claimed(theirs, 1000, 300)
+    ours, _ = worker(bucket, 2, Learner())
+    claimed(ours, 1000)
+    assert 300 in ours.view.names
+    assert not ours.view.names.listed
