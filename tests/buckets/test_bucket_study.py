@@ -15,6 +15,7 @@ from dibs import Float, NotFound, RefusedError, Space, Store, StoreError, Study,
 from dibs.backend import MemoryBackend, Outcome, RetryingBackend
 from dibs.store import _opening_bucket
 from dibs.study import finished, report, take
+from dibs.view import Source, trial_detail
 
 SPACE = Space(x=Float(0, 1))
 FILE = """
@@ -256,6 +257,21 @@ def test_without_the_extra_it_says_what_to_install(tmp_path: Path, verb: list[st
     assert told.returncode == 2, told.stderr
     assert "pip install obstore" in told.stderr
     assert "Traceback" not in told.stderr
+
+
+def test_the_log_of_another_store_is_not_this_ones(
+    server: Server, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two buckets, or one store made anew, and studies of one name: they meet in the temporary folder of a machine."""
+    monkeypatch.delenv("DIBS_WORK", raising=False)
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    for name in "ab":
+        study = Study(Store.on_bucket(server.endpoint, server.bucket, f"{place}/{name}"), "s", SPACE, goal="min")
+        study.run(lambda trial, name=name: print("of", name) or 1.0, 1, capture=True, progress=False)
+        (attempt,) = trial_detail(Source.over(study), 0).attempts
+        assert study.store.get(attempt.files["log.txt"]) == f"of {name}\n".encode()
+        assert attempt.log is not None
+        assert Path(attempt.log).read_text() == f"of {name}\n"
 
 
 def test_a_planted_folder_in_the_temporary_one_is_refused(

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from tests.cli.exec_words import SPACE, WELL, script
 
 from dibs.cli import main
 
@@ -90,3 +91,9 @@ def spawn(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     for child in started:
         child.kill()
         child.communicate()
+
+
+@pytest.fixture
+def mill(tmp_path: Path) -> Path:
+    (tmp_path / "space.toml").write_text(SPACE)
+    return script(tmp_path / "train.sh", WELL)

@@ -17,6 +17,7 @@ from dibs.cli import _guard, _text, main
 from dibs.cli._options import Duration
 from dibs.cli._reference import render
 from dibs.cli._root import VERBS
+from dibs.cli._sweep import SWEEP_VERBS
 
 Call = Callable[..., Result]
 
@@ -159,6 +160,30 @@ def test_every_verb_has_a_complete_help(dibs: Call, name: str) -> None:
     assert "Example:" in text
     assert "Exit codes: 0" in text
     assert main.get_command(click.Context(main), name).get_short_help_str(200) == VERBS[name]
+
+
+def sweep_verbs() -> list[str]:
+    return main.get_command(click.Context(main), "sweep").list_commands(click.Context(main))  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("name", sweep_verbs())
+def test_every_verb_of_sweeps_has_a_complete_help(dibs: Call, name: str) -> None:
+    text = dibs("sweep", name, "--help").stdout
+    assert "Example:" in text
+    assert "Exit codes: 0" in text
+    group = main.get_command(click.Context(main), "sweep")
+    assert isinstance(group, click.Group)
+    verb = group.get_command(click.Context(group), name)
+    assert verb is not None
+    assert verb.get_short_help_str(200) == SWEEP_VERBS[name]
+    assert f"\n## dibs sweep {name}\n" in render()
+
+
+def test_a_group_without_a_verb_is_its_help(dibs: Call) -> None:
+    assert "Verbs:" in dibs("sweep", code=2).stderr
+    assert dibs("sweep", "plam", code=2).stderr == (
+        "dibs: No such command 'plam': did you mean plan? (see dibs sweep --help)\n"
+    )
 
 
 def test_help_loads_no_verb() -> None:

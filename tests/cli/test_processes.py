@@ -161,6 +161,24 @@ def test_sigterm_is_143_and_the_trial_is_interrupted(spawn: Spawn, gated: Path, 
     assert [row.state for row in Study(gated.parent / "s", "spam").results()] == ["interrupted"]
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_terminal_that_goes_away_is_129_although_nobody_can_be_told(spawn: Spawn, gated: Path, workers: str) -> None:
+    ours, theirs = os.openpty()
+
+    def in_the_terminal() -> None:
+        os.setsid()
+        os.close(os.open(os.ttyname(2), os.O_RDWR))  # the first one that a session opens is its terminal
+
+    words = ("run", str(gated), *PLACE, "--trials", "3", "--workers", workers, "--grace", "1s")
+    child = spawn(*words, stdin=theirs, stdout=theirs, stderr=theirs, preexec_fn=in_the_terminal)
+    os.close(theirs)
+    begun(gated)
+    os.close(ours)
+    assert child.wait(60) == 129
+    study = Study(gated.parent / "s", "spam")
+    assert {result.state for result in study.results()} == {"interrupted"}
+
+
 def test_ctrl_c_once_finishes_the_trial_and_claims_no_more(spawn: Spawn, gated: Path) -> None:
     child = spawn("run", str(gated), *PLACE, "--trials", "3")
     begun(gated)

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import dibs.optuna
 from dibs import Choice, Float, Int, Space, Store, Study
 from dibs.cli import main
-from dibs.errors import NoResult, UsageError
+from dibs.errors import NoResult, RecordError, UsageError
 from dibs.optuna import importances
 from dibs.view import Importance, Source
 
@@ -149,7 +149,12 @@ def test_a_space_without_anything_to_search_has_no_parameters(tmp_path: Path) ->
 def test_without_a_definition_there_is_no_space_to_speak_of(tmp_path: Path) -> None:
     study = searched(tmp_path, SPACE, hill, trials=25)
     (tmp_path / "s/study/it/study.json").write_bytes(b"{")
-    with pytest.raises(UsageError, match="no definition that reads"):
+    with pytest.raises(RecordError, match="does not parse"):
+        importances(Source.of(study.store, "it"))
+    told = CliRunner().invoke(main, ["importances", "--store", str(tmp_path / "s"), "--study", "it"])
+    assert (told.exit_code, told.stdout, told.stderr.count("\n")) == (3, "", 1)
+    (tmp_path / "s/study/it/study.json").unlink()
+    with pytest.raises(UsageError, match="never given a space"):
         importances(Source.of(study.store, "it"))
 
 

@@ -1,4 +1,4 @@
-"""Each file system is mounted once for all tests, when the first one wants it, and unmounted at the end."""
+"""Each file system is mounted once for all tests, when the first one wants it, and unmounted at the end; so with Slurm."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.services import mounts
+from tests.services import slurm as clusters
 from tests.services.mounts import Mounts, Server
 
 
@@ -37,3 +38,9 @@ def s3fs(seaweed_server: Server, tmp_path_factory: pytest.TempPathFactory) -> It
 def rclone(seaweed_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mounts]:
     with mounts.rclone(seaweed_server, tmp_path_factory.mktemp("rclone")) as mounted:
         yield mounted
+
+
+@pytest.fixture(scope="session")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[clusters.Slurm]:
+    with clusters.slurm(tmp_path_factory.mktemp("slurm")) as cluster:
+        yield cluster

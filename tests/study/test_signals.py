@@ -49,6 +49,7 @@ def objective(trial):
 """
 UNAWARE = """
 def objective(trial):
+    (HERE / f"begun-{trial.n}").touch()
     while not trial._session.stopping:  # looked at from outside: the objective itself is never told
         time.sleep(0.01)
     return 0.25
@@ -93,6 +94,51 @@ def test_sigterm_is_an_interruption_and_143(tmp_path: Path, objective: str, trac
     assert "Traceback" not in err
 
 
+@BOTH
+@pytest.mark.parametrize("objective", [IN_C, LOOKS, IGNORES], ids=["in C", "looks", "ignores"])
+def test_a_terminal_that_goes_away_is_an_interruption_and_129(tmp_path: Path, objective: str, workers: str) -> None:
+    process = start(program(tmp_path, objective + MAIN), workers, "30" if objective is LOOKS else "0.2")
+    eventually(lambda: begun(tmp_path), process)
+    process.send_signal(signal.SIGHUP)
+    code, out, err = end(process)
+    assert (code, out) == (129, ""), err
+    found = record(open_study(tmp_path), 0)
+    assert found is not None
+    assert found.state == "interrupted"
+    assert found.reason == ("SIGHUP" if workers == "1" else "SIGTERM")
+    assert {result.state for result in open_study(tmp_path).results()} == {"interrupted"}
+    assert "Traceback" not in err
+
+
+HEARS = """
+signal.signal(signal.SIGHUP, {handler})
+
+def objective(trial):
+    (HERE / "begun").touch()
+    while not (HERE / "go").exists():
+        time.sleep(0.01)
+    return 1.0
+
+if __name__ == "__main__":
+    study().run(objective, 1, progress=False)
+"""
+
+
+@pytest.mark.parametrize(
+    "handler", ["signal.SIG_IGN", '(lambda *_: (HERE / "heard").touch())'], ids=["nohup", "daemon"]
+)
+def test_a_hang_up_that_is_somebody_elses_is_left_to_them(tmp_path: Path, handler: str) -> None:
+    process = start(program(tmp_path, HEARS.format(handler=handler)))
+    eventually(lambda: begun(tmp_path), process)
+    process.send_signal(signal.SIGHUP)
+    if "heard" in handler:
+        eventually(lambda: (tmp_path / "heard").exists(), process)
+    (tmp_path / "go").touch()
+    code, _, err = end(process)
+    assert code == 0, err
+    assert state(open_study(tmp_path), 0) == "done"
+
+
 def test_no_grace_at_all(tmp_path: Path) -> None:
     process = start(program(tmp_path, IN_C + MAIN), "1", "0")
     eventually(lambda: begun(tmp_path), process)
@@ -132,7 +178,7 @@ if __name__ == "__main__":
 def test_a_result_that_comes_within_the_grace_counts(tmp_path: Path, workers: str) -> None:
     process = start(program(tmp_path, UNAWARE + MAIN), workers, "60")
     study = open_study(tmp_path)
-    eventually(lambda: len(study.results("running")) == int(workers), process)
+    eventually(lambda: len(list(tmp_path.glob("begun-*"))) == int(workers), process)  # a claim is seen before that
     process.send_signal(signal.SIGTERM)
     assert end(process)[0] == 143
     assert [result.state for result in study.results()] == ["done"] * int(workers)
@@ -161,7 +207,7 @@ def test_beats_go_on_while_the_main_thread_is_in_c(tmp_path: Path) -> None:
 def test_ctrl_c_once_finishes_what_runs(tmp_path: Path, workers: str) -> None:
     process = start(program(tmp_path, DRAINS + MAIN), workers, "30")
     study = open_study(tmp_path)
-    eventually(lambda: len(study.results("running")) == int(workers), process)
+    eventually(lambda: len(list(tmp_path.glob("begun-*"))) == int(workers), process)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to the whole foreground group
     code, _, err = end(process)
     assert code == -signal.SIGINT, err  # KeyboardInterrupt: 130 for a shell

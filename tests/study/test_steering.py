@@ -11,7 +11,7 @@ from tests.parts import FakeMachine, at_once, body_at, store_over
 
 from dibs import Choice, Float, Int, NotFound, Space, SpaceError, Store, Study, UsageError
 from dibs._canon import digest
-from dibs.backend import WrapperBackend
+from dibs.backend import MemoryBackend, WrapperBackend
 from dibs.study import report, take
 from dibs.study._claimer import Idle
 
@@ -323,3 +323,20 @@ def test_none_asked_for_is_none_claimed(store: Store) -> None:
         with pytest.raises(UsageError, match="number of trials"):
             worker(store).trials(n)  # type: ignore[arg-type]
     assert records(store) == []
+
+
+@pytest.mark.parametrize("bucket", [False, True], ids=["folder", "bucket"])
+def test_what_this_process_said_counts_for_it_at_once(bucket: bool) -> None:
+    """Where a listing is a request, what was not there is looked for now and then only; but not what one wrote oneself."""
+    study = Study(store_over(MemoryBackend(conditional_replace=bucket)), "s", Space(x=Float(0, 1)), goal="min", seed=0)
+    for trial in study.trials(2):
+        trial.done(0.5)
+    assert study.enqueue({"x": 0.25})
+    assert study.run(lambda trial: 1.0, 2, progress=False).why == "queued"
+    assert study.attach({"x": 0.75}, -1.0)
+    assert -1.0 in [score for _, score in study.finished()]
+    assert study.stop()
+    assert study.run(lambda trial: 1.0, 3, progress=False).why == "stopped"
+    assert study.resume()
+    assert study.run(lambda trial: trial.point["x"], 3, progress=False).why == "settled"
+    assert study.results()[2].point == {"x": 0.25}

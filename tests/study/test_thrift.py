@@ -16,6 +16,7 @@ from dibs.search import History
 from dibs.study import _claimer
 from dibs.study._attempt import Attempt
 from dibs.study._gallop import Gallop
+from dibs.study._run import summary_of
 
 SPACE = Space(x=Float(0, 1))
 
@@ -213,3 +214,17 @@ def test_who_loses_again_and_again_does_not_go_back_to_where_all_others_are(
     monkeypatch.setattr(_claimer, "Gallop", Counted)
     assert isinstance(study.claimer(1000).step(), Attempt)
     assert rows == [0, 1, 2, 3, 4, 5, 6]
+
+
+def test_the_end_of_a_run_knows_what_others_took_up_meanwhile(bucket: MemoryBackend) -> None:
+    """Second attempts are looked for now and then only, where none were; but a run that says "held" sends a person away."""
+    ours, _ = worker(bucket, 1)
+    theirs, _ = worker(bucket, 2)
+    (first,) = claimed(theirs, 1)
+    ours.view.refresh()
+    first.close("interrupted", reason="SIGTERM")
+    (second,) = claimed(theirs, 1)
+    assert second.attempt == 1
+    second.close("done", score=0.5)
+    summary = summary_of(ours, 1)
+    assert (summary.why, summary.unfinished, summary.states) == ("settled", False, {"done": 1})

@@ -19,6 +19,7 @@ from tests.study.processes import open_study, record, state
 from dibs import Choice, Float, Int, Space, Study, Trial
 from dibs.errors import AlreadyClosed, NotOwner, SpaceError, StoreError, Superseded, UsageError
 from dibs.study._scoring import score_of
+from dibs.view import Source, trial_detail
 
 
 @pytest.fixture
@@ -352,13 +353,26 @@ def test_folders_are_the_attempts_own(study: Study, tmp_path: Path, monkeypatch:
     assert trial.log.parent == trial.folder
     assert trial.folder.is_dir()
     monkeypatch.setenv("DIBS_WORK", str(tmp_path / "scratch"))
-    assert trial.folder == tmp_path / "scratch/s/work/00000000-0"
-    (tmp_path / "scratch/s/work/00000000-0").rmdir()
+    assert trial.folder.parent == tmp_path / "scratch/s/work"
+    assert trial.folder.name.startswith("00000000-0-")
+    trial.folder.rmdir()
     (tmp_path / "scratch/s/work").rmdir()
     (tmp_path / "scratch/s/work").write_text("in the way")
     with pytest.raises(StoreError, match="cannot be made"):
         _ = trial.folder
     trial.done(1.0)
+
+
+def test_attempts_of_two_stores_never_share_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One scratch disk for all, and studies of one name: no log, and no file, is found in another one's."""
+    monkeypatch.setenv("DIBS_WORK", str(tmp_path / "scratch"))
+    studies = [open_study(tmp_path / name) for name in "ab" if not (tmp_path / name).mkdir()]
+    for study in studies:
+        study.run(lambda trial: print("of", study.store.url) or 1.0, 1, capture=True, progress=False)
+    for study in studies:
+        (attempt,) = trial_detail(Source.over(study), 0, work=tmp_path / "scratch").attempts
+        assert attempt.log is not None
+        assert Path(attempt.log).read_text() == f"of {study.store.url}\n"
 
 
 def test_suggestions_are_looked_up_in_the_frozen_space(tmp_path: Path) -> None:

@@ -87,6 +87,9 @@ DAMAGE: dict[str, tuple[Callable[[Store], None], set[str], bool]] = {
     "half a record": (write(TRIAL.format(2), b'{"v":1,"kind"'), {"torn"}, False),
     "binary record": (write(TRIAL.format(2), b"\xff\x00\x80"), {"torn"}, False),
     "newer record": (write(TRIAL.format(2), b'{"v":2,"kind":"trial"}'), {"newer"}, False),
+    "a folder where a record belongs": (
+        lambda store: (root(store) / TRIAL.format(2)).unlink() or (root(store) / TRIAL.format(2)).mkdir(), {"torn"}, False,
+    ),
     "another trial's record": (copy(TRIAL.format(1), TRIAL.format(2)), {"misplaced"}, False),
     "a file beside": (write("notes.txt", b"hello"), {"foreign"}, True),
     "a file in a block": (write("study/s/trial/000000/readme", b"hello"), {"foreign"}, True),
@@ -223,6 +226,7 @@ ROLL, CURVE = "study/s/roll/0/00000000.json", "study/s/live/000000/00000012-0.js
         (TRIAL.format(5), b"", True),
         (TRIAL.format(5), b"{", True),
         (TRIAL.format(5), b'{"v":2}', True),
+        (TRIAL.format(5), None, True),  # a folder
         (ROLL, b"{", False),  # a cache: its originals name what it names
         (CURVE, b"{", False),  # names nothing
         (ROLL, b'{"v":2}', True),  # what a later version keeps there, nobody knows
@@ -230,11 +234,15 @@ ROLL, CURVE = "study/s/roll/0/00000000.json", "study/s/live/000000/00000012-0.js
     ],
 )
 def test_gc_removes_nothing_while_an_object_that_names_blobs_does_not_read(
-    store: Store, key: str, bad: bytes, refused: bool
+    store: Store, key: str, bad: bytes | None, refused: bool
 ) -> None:
     digest = store.put(b"old")
     age(root(store) / f"blobs/{digest[:2]}/{digest}", 48)
-    write(key, bad)(store)
+    if bad is None:
+        (root(store) / key).unlink()
+        (root(store) / key).mkdir()
+    else:
+        write(key, bad)(store)
     garbage = find_garbage(store)
     assert bool(garbage.refused) is refused
     assert (digest in {r.key.rpartition("/")[2] for r in garbage.removals}) is not refused
@@ -263,6 +271,69 @@ def test_gc_removes_nothing_while_records_lie_behind_a_link(store: Store, tmp_pa
     assert find_garbage(store, blob_age_s=-1.0).refused
     assert "link" in kinds(store)
     assert not check(store).clean
+
+
+def test_what_only_a_copy_in_a_roll_names_stays(store: Store) -> None:
+    """Where somebody removed the original, that copy is the record: the trial is done, and its curve can be read."""
+    (root(store) / TRIAL.format(1)).unlink()
+    digest = next(
+        copy["blob"]
+        for path in (root(store) / "study/s/roll/0").iterdir()
+        for name, copy in json.loads(path.read_bytes())["records"].items()
+        if name == "1-0"
+    )
+    age(root(store) / blob_key(digest), 48)
+    assert next(r for r in Study(Store(root(store)), "s").results() if r.n == 1).state == "done"
+    assert find_garbage(store).removals == ()
+    assert kinds(store) == set()
+    (root(store) / blob_key(digest)).unlink()
+    assert kinds(store) == {"missing"}
+
+
+@pytest.mark.parametrize(
+    ("key", "means", "cure"),
+    [
+        (TRIAL.format(2), "counts as running", "rescued"),
+        ("study/s/study.json", "nobody can join", "restore the file from a copy"),
+        ("study/s/roll/0/00000000.json", "nothing is lost", "nothing to do"),
+        ("name/model.json", "stays claimed", "frees the name"),
+        (f"study/s/given/{'0' * 64}.json", "no sampler sees it", "attach it again"),
+        (f"study/s/note/wish/{'0' * 64}.json", "nobody serves it", "enqueue the point again"),
+        ("study/s/note/stop/0.json", "goes on without it", "remove it by hand"),
+    ],
+)
+def test_what_a_torn_object_means_depends_on_what_it_is(store: Store, key: str, means: str, cure: str) -> None:
+    write(key, b"{")(store)
+    write(TRIAL.format(3), b"{")(store)
+    torn = {finding.key: finding for finding in check(store).findings if finding.kind == "torn"}
+    assert means in torn[key].meaning
+    assert cure in torn[key].cure
+    said = CliRunner().invoke(main, ["check", "--store", str(root(store))]).output
+    assert all(finding.meaning in said for finding in torn.values()), "each of them, not the first one's alone"
+
+
+def test_a_claimed_study_without_a_definition_is_no_trial(tmp_path: Path) -> None:
+    """Where a claim is a folder, its creator may die between the two steps."""
+    Store(tmp_path / "s")
+    marker = tmp_path / "s/dibs.json"
+    marker.write_text(marker.read_text().replace('"claim":"link"', '"claim":"mkdir"'))
+    (tmp_path / "s/study/s/study.json.claim").mkdir(parents=True)
+    (finding,) = (found for found in check(Store(tmp_path / "s")).findings if found.kind == "unwritten")
+    assert "nobody can join" in finding.meaning
+    assert "remove the folder" in finding.cure
+    (tmp_path / "s/study/s/study.json.claim").rmdir()
+    assert Study(tmp_path / "s", "s", SPACE, goal="min").results() == []
+
+
+def test_a_torn_definition_is_written_anew_by_who_comes_next(store: Store) -> None:
+    """As check says."""
+    write("study/s/study.json", b"{")(store)
+    before = Study(Store(root(store)), "other", SPACE, goal="min")  # whatever else is in the store goes on
+    assert before.results() == []
+    (root(store) / "study/s/study.json").unlink()
+    study = Study(Store(root(store)), "s", SPACE, goal="min", seed=0)
+    assert len(study.results("done")) == 11
+    assert check(store).clean
 
 
 def test_names_and_wishes_keep_their_blobs(store: Store) -> None:

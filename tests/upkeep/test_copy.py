@@ -181,6 +181,17 @@ def test_damage_is_told_and_not_copied(tmp_path: Path) -> None:
     assert not copy.has(blobs[0][-64:])
 
 
+def test_what_is_no_key_is_told_and_the_rest_is_copied(tmp_path: Path) -> None:
+    """What NFS leaves of an open file that was removed, and what other programs put there."""
+    source = filled(tmp_path / "a")
+    for name in (".nfs0001", "study/README", "study/s/.nfs0002"):
+        (tmp_path / "a" / name).write_text('{"v":1,"nonce":"x"}')
+    copy, told = copied(source, tmp_path / "b")
+    assert [trouble.key for trouble in told.troubles] == [".nfs0001", "study/README", "study/s/.nfs0002"]
+    assert all("no object of a store" in trouble.what for trouble in told.troubles)
+    assert objects(copy) == objects(source)
+
+
 def test_a_blob_that_is_torn_in_the_copy_is_sent_again(tmp_path: Path) -> None:
     source = filled(tmp_path / "a")
     copy, _ = copied(source, tmp_path / "b")

@@ -162,8 +162,12 @@ def test_where_the_folder_and_the_log_are(tmp_path: Path) -> None:
     assert Path(here.log).read_text() == "hello"
     assert here.folder == str(Path(here.log).parent)
     assert trial_detail(source, 1).attempts[0].folder is None
-    away = tmp_path / "work" / "spam" / "work" / "00000001-0"
-    away.mkdir(parents=True)
+    (seen,) = source.view.whole(1)
+    assert seen.record is not None
+    away = tmp_path / "work" / "spam" / "work" / f"00000001-0-{seen.record.nonce[:12]}"
+    (away.parent / "00000001-0-another").mkdir(parents=True)
+    assert trial_detail(source, 1, work=tmp_path / "work").attempts[0].folder is None
+    away.mkdir()
     assert trial_detail(source, 1, work=tmp_path / "work").attempts[0].folder == str(away)
 
 

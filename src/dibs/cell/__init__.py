@@ -6,7 +6,7 @@ What only a run needs is loaded by it: limits are known to every worker.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ._limits import UNLIMITED, Limits, is_limit, size_text, span_text
+from ._limits import UNLIMITED, Limits, is_limit, size_of, size_text, span_of, span_text
 from ._usage import family, resident
 
 if TYPE_CHECKING:
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from ._claim import claim_folder, folder_owner
     from ._command import Command
     from ._environ import check_values, text_of, variables_of
-    from ._frozen import Frozen, freeze, frozen_in
+    from ._evidence import tail_of
+    from ._frozen import Frozen, copied, freeze, frozen_in, private_folder
     from ._isolation import Isolation, isolation_status
     from ._process import Ending, Job, Watcher, run
     from ._template import Line, Template, Words, check_names, parse
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LOST", "UNLIMITED", "Cause", "Command", "Ending", "Evidence", "Frozen", "Isolation", "Job", "Limits", "Line",
-    "Template", "Told", "Watcher", "Words", "check_names", "check_values", "claim_folder", "classify", "family",
-    "folder_owner", "freeze", "frozen_in", "is_limit", "isolation_status", "parse", "resident", "run", "size_text",
-    "span_text", "text_of", "variables_of",
+    "Template", "Told", "Watcher", "Words", "check_names", "check_values", "claim_folder", "classify", "copied",
+    "family", "folder_owner", "freeze", "frozen_in", "is_limit", "isolation_status", "parse", "private_folder",
+    "resident", "run", "size_of", "size_text", "span_of", "span_text", "tail_of", "text_of", "variables_of",
 ]  # fmt: skip
 
 _HOMES = {
@@ -32,7 +33,8 @@ _HOMES = {
     "_claim": ("claim_folder", "folder_owner"),
     "_command": ("Command",),
     "_environ": ("check_values", "text_of", "variables_of"),
-    "_frozen": ("Frozen", "freeze", "frozen_in"),
+    "_evidence": ("tail_of",),
+    "_frozen": ("Frozen", "copied", "freeze", "frozen_in", "private_folder"),
     "_isolation": ("Isolation", "isolation_status"),
     "_process": ("Ending", "Job", "Watcher", "run"),
     "_template": ("Line", "Template", "Words", "check_names", "parse"),

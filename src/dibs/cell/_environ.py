@@ -47,17 +47,22 @@ def check_values(names: Iterable[str], values: Iterable[Any]) -> None:
 
 
 def variables_of(
-    base: Mapping[str, str], point: Mapping[str, Any], fields: Mapping[str, str], name: str, group: str
+    base: Mapping[str, str],
+    point: Mapping[str, Any],
+    fields: Mapping[str, str],
+    name: str,
+    group: str,
+    tags: str = "dibs",
 ) -> dict[str, str]:
     """The environment of a cell: ``base`` without what an outer cell was told, and what this one is.
 
-    ``fields`` become ``DIBS_OUT`` and so on, ``name`` the name a tracker should show. What the user has set for a
+    ``fields`` become ``DIBS_OUT`` and so on, ``name`` the name a tracker should show, ``group`` and ``tags`` likewise. What the user has set for a
     tracker stays.
     """
     ours = {f"DIBS_{field.upper()}": text for field, text in fields.items()}
     ours |= {variable_of(param): text_of(value) for param, value in point.items()}
     ours |= {"DIBS_POINT": json.dumps(point), "DIBS_RUN_NAME": name}
     kept = {key: value for key, value in base.items() if not key.startswith((_PARAM, "DIBS_ARG_", "DIBS_PREVIOUS"))}
-    trackers = dict(zip(_TRACKERS, (group, "dibs"), strict=True))
+    trackers = dict(zip(_TRACKERS, (group, tags), strict=True))
     # what a program prints should be seen while it runs, and Python holds it back where stdout is a pipe
     return {**trackers, "PYTHONUNBUFFERED": "1", **kept, **ours}

@@ -11,7 +11,7 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,7 @@ from dibs.store import Store
 
 from ._command import Command
 
-__all__ = ["Frozen", "freeze", "frozen_in"]
+__all__ = ["Frozen", "copied", "freeze", "frozen_in", "private_folder"]
 
 log = logging.getLogger("dibs")
 _MOST_LINKS = 5000
@@ -46,11 +46,9 @@ def freeze(command: Command, store: Store, study: str, me: str | None = None) ->
     if not command.scripts:
         yield command
         return
-    base = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=_place(store)))
-    _sweep(base, store)
-    try:
+    with private_folder(store) as base:
         try:
-            copies = _copied(command.here, list(command.scripts), base)
+            copies = copied(command.here, list(command.scripts), base)
         except OSError as wrong:
             raise StoreError(f"a private copy of {', '.join(command.scripts)} cannot be made: {wrong}") from wrong
         digests = {}
@@ -59,6 +57,15 @@ def freeze(command: Command, store: Store, study: str, me: str | None = None) ->
             meta = {"file": name, "command": command.written, "me": store.me(me)}
             store.claim(f"{_prefix(study)}{digests[name]}", digests[name], meta)
         yield command.with_copies({name: str(path) for name, path in copies.items()}, digests)
+
+
+@contextmanager
+def private_folder(store: Store) -> Iterator[Path]:
+    """A folder for private copies, removed at the end; what killed runs have left there goes, too. Raises OSError."""
+    base = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=_place(store)))
+    try:
+        _sweep(base, store)
+        yield base
     finally:
         shutil.rmtree(base, ignore_errors=True)
 
@@ -99,24 +106,29 @@ def _sweep(base: Path, store: Store) -> None:
                 shutil.rmtree(other, ignore_errors=True)
 
 
-def _copied(here: Path, names: Sequence[str], base: Path) -> dict[str, Path]:
-    """Copies of the files, each among links to its original's neighbours, and so in all folders above it: ``../lib`` is there."""
+def copied(
+    here: Path, names: Sequence[str], base: Path, copy: Callable[[Path, Path], object] = shutil.copy
+) -> dict[str, Path]:
+    """Copies of the files, each among links to its original's neighbours, and so in all folders above it: ``../lib`` is there.
+
+    ``copy``: makes one, of a file that need not be there. Raises OSError, and what ``copy`` raises.
+    """
     files = {name: Path(os.path.abspath(here / name)) for name in names}  # noqa: PTH100 - links to scripts stay
     top = Path(files[names[0]].anchor)
-    _mirror(top, base / "0", set(files.values()))
+    _mirror(top, base / "0", set(files.values()), copy)
     return {name: base / "0" / file.relative_to(top) for name, file in files.items()}
 
 
-def _mirror(folder: Path, copy: Path, files: set[Path]) -> None:
-    copy.mkdir()
+def _mirror(folder: Path, mirror: Path, files: set[Path], copy: Callable[[Path, Path], object]) -> None:
+    mirror.mkdir()
     inside = {folder / file.relative_to(folder).parts[0] for file in files if file.is_relative_to(folder)}
     for each in inside:
         if each in files:
-            shutil.copy(each, copy / each.name)
+            copy(each, mirror / each.name)
         else:
-            _mirror(each, copy / each.name, files)
+            _mirror(each, mirror / each.name, files, copy)
     for each in _neighbours(folder, beside=not inside.isdisjoint(files)) - inside:
-        (copy / each.name).symlink_to(each)
+        (mirror / each.name).symlink_to(each)
 
 
 def _neighbours(folder: Path, *, beside: bool) -> set[Path]:

@@ -7,16 +7,20 @@ attempt failed, with a reason that names the limit; ``is_limit`` knows such a re
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from dibs.errors import UsageError
 
-__all__ = ["UNLIMITED", "Limits", "is_limit", "size_text", "span_text"]
+__all__ = ["UNLIMITED", "Limits", "is_limit", "size_of", "size_text", "span_of", "span_text"]
 
 _OVER = "over the "
 _SIZES = ("bytes", "KiB", "MiB", "GiB", "TiB")
 _SPANS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
+_POWERS = ("", "K", "M", "G", "T")
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT]?)(I?B)?")
+_SPAN = re.compile(r"(?:\d+(?:\.\d+)?[smhd])+|\d+(?:\.\d+)?")
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,21 @@ def size_text(count: int) -> str:
     at = min(len(_SIZES) - 1, max(0, count.bit_length() - 1) // 10)
     value = f"{count / 1024**at:.1f}".removesuffix(".0")
     return f"{value} {_SIZES[at]}"
+
+
+def size_of(text: str) -> int | None:
+    """Bytes of ``512M``, ``4G``, ``1.5GiB``, ``4GB``: K and KiB count by 1024, KB by 1000. None for what is no size."""
+    match = _SIZE.fullmatch(text.strip().upper())
+    size = round(float(match[1]) * (1000 if match[3] == "B" else 1024) ** _POWERS.index(match[2])) if match else 0
+    return size or None
+
+
+def span_of(text: str) -> float | None:
+    """Seconds of ``90``, ``90s``, ``5m``, ``2h``, ``1d``, ``1h30m``; None for what is no duration."""
+    if not _SPAN.fullmatch(text.strip()):
+        return None
+    units = {"": 1, **dict(_SPANS)}
+    return float(sum(float(n) * units[unit] for n, unit in re.findall(r"([\d.]+)([smhd]?)", text)))
 
 
 def span_text(seconds: float) -> str:

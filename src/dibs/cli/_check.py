@@ -76,8 +76,7 @@ def _say(report: Report) -> None:
         ],
     )
     out()
-    for kind in dict.fromkeys(finding.kind for finding in report.findings):
-        finding = next(f for f in report.findings if f.kind == kind)
-        out(f"{kind}: {finding.meaning}; {finding.cure}")
+    for kind, meaning, cure in dict.fromkeys((found.kind, found.meaning, found.cure) for found in report.findings):
+        out(f"{kind}: {meaning}; {cure}")
     out()
     out("no fault; what is listed only costs room" if report.clean else "faults are in capitals")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from dibs.store import is_bucket
@@ -64,7 +65,8 @@ def say_end(study: Study, summary: RunSummary, words: list[str]) -> None:
 
 def say_stopped(words: list[str]) -> None:
     """A run that was stopped by a signal, on stderr."""
-    out(f"dibs: stopped; the same command goes on: {safe(shlex.join(words))}", err=True)
+    with suppress(OSError):  # the terminal may be what has gone
+        out(f"dibs: stopped; the same command goes on: {safe(shlex.join(words))}", err=True)
 
 
 def _ending(summary: RunSummary, status: StudyStatus, again: str, place: str) -> str:

@@ -87,7 +87,7 @@ def verb(words: tuple[str, ...], store: str | None, study: str | None, as_json: 
     Exit codes: 0 all trials are settled; 1 trials of this run failed; 2 usage, or
     a program that is not there; 3 store unusable; 4 the study was created
     otherwise; 6 left unfinished: others run the rest, --time is over, or the study
-    is stopped; 130/143 stopped by Ctrl-C/SIGTERM.
+    is stopped; 129/130/143 stopped by SIGHUP/Ctrl-C/SIGTERM.
     """
     set_level(logging.WARNING if options["quiet"] else logging.INFO, only_louder=True)
     here = Path.cwd()

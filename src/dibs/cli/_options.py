@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
+from dibs.cell import size_of, span_of
 from dibs.errors import UsageError
 
 from ._guard import set_level
@@ -18,14 +18,10 @@ from ._settings import NAME, settings
 
 __all__ = [
     "DURATION", "GOAL", "SIZE", "SPAN", "Whole", "as_json", "command", "me_option", "needed",
-    "store_option", "study_option", "verbose", "which_option",
+    "needed_sweep", "store_option", "study_option", "sweep_option", "verbose", "which_option",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
-_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_POWERS = ("", "K", "M", "G", "T")
-_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT]?)(I?B)?")
-_DURATION = re.compile(r"(?:\d+(?:\.\d+)?[smhd])+|\d+(?:\.\d+)?")
 
 
 class Duration(click.ParamType[float]):
@@ -35,9 +31,10 @@ class Duration(click.ParamType[float]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         text = str(value).strip()
-        if not _DURATION.fullmatch(text):
+        seconds = span_of(text)
+        if seconds is None:
             self.fail(f"{text!r} is not a duration: write 90, 90s, 5m, 2h, 1d or 1h30m", param, ctx)
-        return sum(float(n) * _UNITS[unit] for n, unit in re.findall(r"([\d.]+)([smhd]?)", text))
+        return seconds
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
         return "DURATION"
@@ -60,9 +57,8 @@ class Size(click.ParamType[int]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         text = str(value).strip()
-        match = _SIZE.fullmatch(text.upper())
-        size = round(float(match[1]) * (1000 if match[3] == "B" else 1024) ** _POWERS.index(match[2])) if match else 0
-        if size < 1:
+        size = size_of(text)
+        if size is None:
             self.fail(f"{text!r} is not a size: write 512M, 4G, 1.5GiB, 4GB or a number of bytes", param, ctx)
         return size
 
@@ -144,6 +140,10 @@ def study_option(function: F) -> F:
     return click.option("--study", metavar="NAME", envvar="DIBS_STUDY", help="The study's name.")(function)
 
 
+def sweep_option(function: F) -> F:
+    return click.option("--name", "sweep", metavar="NAME", envvar="DIBS_SWEEP", help="The sweep's name.")(function)
+
+
 def which_option(function: F) -> F:
     return click.option(
         "--goal", "which", type=Which(min=0), default=0, metavar="K", help="Which of several goals, from 0."
@@ -176,5 +176,15 @@ def needed(value: str | None, name: str, example: str, more: str = "") -> str:
         raise UsageError(
             f'no {name}: say --{name} {example}, set DIBS_{name.upper()}, or put {name} = "{example}" in a dibs.toml '
             f"in this folder or one above it{more and f', {more}'}"
+        )
+    return value
+
+
+def needed_sweep(value: str | None) -> str:
+    """The sweep's name, or UsageError that says the three ways to give it."""
+    if not value:
+        raise UsageError(
+            'no name of the sweep: say --name NAME, set DIBS_SWEEP, or put sweep = "NAME" in a dibs.toml in this folder '
+            "or one above it"
         )
     return value

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from difflib import get_close_matches
-from importlib import import_module
 from typing import Any
 
 import click
 
 from dibs import __version__
 
+from ._group import Verbs, overview
 from ._guard import guarded
-from ._text import out
 
 __all__ = ["VERBS", "Root", "main"]
 
@@ -24,6 +22,8 @@ __all__ = ["VERBS", "Root", "main"]
 VERBS = {
     "run": "Search a Python objective.",
     "exec": "Search any program, in any language.",
+    "sweep": "Run a list of cells, and prove that nothing is missing.",
+    "launch": "Start workers where they fit: here, or on a cluster.",
     "status": "Show what is happening in a study, or in a store.",
     "best": "Show the best point found.",
     "trials": "List the trials, one line each.",
@@ -56,36 +56,15 @@ beats the nearest dibs.toml, in this folder or one above it.
 \b
 Exit codes: 0 ok; 1 some trials failed; 2 usage; 3 store unusable; 4 refused by
 the study's definition; 5 no result; 6 left unfinished; 70 a bug in dibs; 74 the
-answer cannot be written; 130/143 stopped by Ctrl-C/SIGTERM; 141 nobody reads the
-answer. DIBS_DEBUG=1 shows tracebacks.
+answer cannot be written; 129/130/143 stopped by SIGHUP/Ctrl-C/SIGTERM; 141 nobody
+reads the answer. DIBS_DEBUG=1 shows tracebacks.
 """
 
 
-class Root(click.Group):
+class Root(Verbs):
     """The group of all verbs. ``main`` never lets an exception out: it exits with a code."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(VERBS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in VERBS:
-            return None
-        verb = import_module(f"dibs.cli._{cmd_name}").verb
-        assert isinstance(verb, click.Command)
-        return verb
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        word = args[0]
-        near = get_close_matches(word, VERBS, n=1)
-        if word not in VERBS and not word.startswith("-") and near and not ctx.resilient_parsing:
-            ctx.fail(f"No such command {word!r}: did you mean {near[0]}?")
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Verbs"):
-            formatter.write_dl(list(VERBS.items()))
+    table = VERBS
 
     def main(
         self,
@@ -114,7 +93,4 @@ class Root(click.Group):
 @click.pass_context
 def main(ctx: click.Context) -> int:
     """N machines search one space together, through nothing but a folder or bucket they share."""
-    if ctx.invoked_subcommand is None:
-        out(ctx.get_help(), err=True)
-        return 2
-    return 0
+    return overview(ctx)

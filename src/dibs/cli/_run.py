@@ -103,8 +103,8 @@ def verb(file: str, store: str | None, study: str | None, as_json: bool, **optio
     \b
     Exit codes: 0 all trials are settled; 1 trials of this run failed; 2 usage;
     3 store unusable; 4 the study was created otherwise; 6 left unfinished: others
-    run the rest, --time is over, or the study is stopped; 130/143 stopped by
-    Ctrl-C/SIGTERM.
+    run the rest, --time is over, or the study is stopped; 129/130/143 stopped by
+    SIGHUP/Ctrl-C/SIGTERM.
     """
     where = needed(store, "store", "FOLDER")
     found = load(file)

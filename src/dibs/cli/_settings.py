@@ -18,7 +18,7 @@ _TEXT, _COUNT, _SPAN, _YES = "a text", "a whole number", 'seconds or a text such
 _SIZE = 'bytes or a text such as "512M", "4G"'
 _GOAL = "a text, or a list of two or more"
 _KINDS = {
-    "store": _TEXT, "study": _TEXT, "me": _TEXT, "work": _TEXT, "goal": _GOAL, "sampler": _TEXT, "pruner": _TEXT,
+    "store": _TEXT, "study": _TEXT, "sweep": _TEXT, "me": _TEXT, "work": _TEXT, "goal": _GOAL, "sampler": _TEXT, "pruner": _TEXT,
     "fsync": _TEXT, "max_step": _COUNT,
     "trials": _COUNT, "workers": _COUNT, "retries": _COUNT, "seed": _COUNT, "max_failures": _COUNT,
     "cpus": _COUNT, "gpus": _COUNT, "max_running": _COUNT, "memory": _SIZE, "time_limit": _SPAN,

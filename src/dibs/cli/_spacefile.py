@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from dibs.errors import SpaceError, UsageError
 
+from ._tablefile import text_of_file, yaml_of
+
 if TYPE_CHECKING:
     from dibs.space import Space
 
@@ -18,12 +20,7 @@ def read_space(path: Path) -> Space:
     """The space in a file, by the ending of its name. Raises UsageError naming the file, SpaceError among them."""
     from dibs.space import Space
 
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as wrong:
-        raise UsageError(f"the space {path} cannot be read: {wrong.strerror or wrong}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"the space {path} is not UTF-8 text") from None
+    text = text_of_file(path, "the space")
     try:
         match path.suffix.lower():
             case ".json":
@@ -44,14 +41,9 @@ def _json(text: str) -> Any:
 
 
 def _yaml(text: str, path: Path) -> Any:
-    """YAML 1.2: ``no`` is a text, ``1e-5`` a number."""
     try:
-        from ruamel.yaml import YAML
-        from ruamel.yaml.error import YAMLError
-    except ImportError:
-        raise UsageError(f"{path} needs a YAML parser: pip install 'dibs[yaml]', or write it in TOML") from None
-    try:
-        return YAML(typ="safe", pure=True).load(text)
-    except YAMLError as wrong:
-        said = " ".join(str(wrong).split())
-        raise SpaceError(f"the space is not valid YAML: {said[:300]}") from None
+        return yaml_of(text, path)
+    except UsageError:
+        raise
+    except ValueError as wrong:
+        raise SpaceError(f"the space is not valid YAML: {wrong}") from None

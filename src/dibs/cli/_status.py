@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from dibs.view import (
+    Problem,
     Running,
     Source,
     StoreStatus,
@@ -23,7 +25,7 @@ from ._opening import open_store
 from ._options import as_json, command, store_option, study_option, verbose
 from ._text import json_text, out, safe, table
 
-__all__ = ["counted", "plural", "verb"]
+__all__ = ["counted", "plural", "say_problems", "verb"]
 
 _FRONT = 5  # rows of a front that are shown
 
@@ -135,7 +137,7 @@ def _say_study(status: StudyStatus) -> None:
         out(f"            no trial below {status.of} is free: run with a larger --trials to make room")
     _say_parts(status)
     _say_running(status)
-    _say_problems(status)
+    say_problems(status.problems)
     if status.newest_at:
         out()
         out(f"Last moved {status.newest_at} by the store's clock ({ago(status.still_s)} by this machine's).")
@@ -185,12 +187,13 @@ def _note(run: Running) -> str:
     return ", ".join(note for note, holds in notes.items() if holds)
 
 
-def _say_problems(status: StudyStatus) -> None:
-    if not status.problems:
+def say_problems(problems: Sequence[Problem]) -> None:
+    """What does not read, why, and what to do about it."""
+    if not problems:
         return
     out()
-    out(f"  {len(status.problems)} do not read:")
-    for problem in status.problems:
+    out(f"  {len(problems)} do not read:")
+    for problem in problems:
         out(f"    {safe(problem.key)}")
         out(f"      why   {safe(problem.why)}")
         out(f"      cure  {safe(problem.cure)}")

@@ -49,13 +49,18 @@ def importances(study: Study | Source, *, goal: int = 0) -> Importances:
     is about that of number ``goal``; results that meet their constraints are better than those that do not.
 
     Source: Watanabe, Bansal and Hutter, IJCAI 2023, for conditional parameters as Optuna extends it (arXiv:2601.20800).
-    Raises NoResult for fewer than 20 results, or if all have one score; UsageError where the definition does not read, no
-    goal is known, or there is none of that number; StoreError. Writes nothing.
+    Raises NoResult for fewer than 20 results, or if all have one score; RecordError where the definition does not read;
+    UsageError where there is no space, no goal is known, or there is none of that number; StoreError. Writes nothing.
     """
     source = study if isinstance(study, Source) else Source.over(study)
     aim = aim_of(source, goal)
+    if source.broken is not None:
+        raise source.broken
     if source.definition is None:
-        raise UsageError(f"study {source.study!r} has no definition that reads: importances are those of its space")
+        raise UsageError(
+            f"study {source.study!r} was never given a space, and importances are those of its parameters: "
+            "create it with dibs.Study(..., space, goal)"
+        )
     space = source.definition.space
     rows = scored(source, aim)
     kept = [(point, row) for row in rows if (point := _inside(space, row)) is not None]

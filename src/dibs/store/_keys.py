@@ -19,6 +19,7 @@ __all__ = [
     "HostKeys",
     "JournalKeys",
     "StudyKeys",
+    "SweepKeys",
     "blob_key",
     "name_key",
     "verdict_key",
@@ -76,11 +77,12 @@ class StudyKeys:
     """The keys of one study."""
 
     __slots__ = ("base", "given", "name", "segment", "study")
+    ROOT = "study/"
 
     def __init__(self, study: str) -> None:
         self.name = study
         self.segment = escape(study)
-        self.base = f"study/{self.segment}/"
+        self.base = f"{self.ROOT}{self.segment}/"
         self.study = self.base + "study.json"
         self.given = self.base + "given/"
 
@@ -151,6 +153,38 @@ class StudyKeys:
         """(n, attempt) of a trial's key (or of a release note's), None for anything else."""
         match = _TRIAL.match(key, key.rfind("/") + 1)
         return (int(match[1]), int(match[2])) if match else None
+
+
+class SweepKeys(StudyKeys):
+    """The keys of one sweep: its cells' attempts lie as those of a study's trials do, and its plans beside them."""
+
+    __slots__ = ()
+    ROOT = "sweep/"
+
+    def plan(self, version: int) -> str:
+        """One version of the plan: claimed, and never rewritten."""
+        return f"{self.base}plan/{version:08d}.json"
+
+    def plans(self) -> str:
+        return self.base + "plan/"
+
+    def mark(self, kind: str, k: int | str) -> str:
+        """A step of the sweep that is taken once, such as ``release/0``."""
+        return f"{self.base}mark/{kind}/{k}.json"
+
+    def marks(self, kind: str) -> str:
+        return f"{self.base}mark/{kind}/"
+
+    def place(self, host: str, k: int, generation: int) -> str:
+        """One generation of one of a host's places for running cells."""
+        return f"{self.places(host, k)}{generation}.json"
+
+    def places(self, host: str, k: int) -> str:
+        return f"{self.base}host/{escape(host)}/{k}/"
+
+    def final(self, name: str) -> str:
+        """The folder of a cell's durable copies (no key)."""
+        return f"{self.base}final/{name}"
 
 
 class JournalKeys:

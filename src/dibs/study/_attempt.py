@@ -108,7 +108,7 @@ class Attempt:
         self.state: str = body["state"]
         self.files: dict[str, str] = dict(body["files"])
         self.curve: dict[int, float] = {}
-        self.ended: Mapping[str, Any] | None = None  # what was seen of a program that ended badly, kept in the blob
+        self.ended: Mapping[str, Any] | None = None  # what was seen of a program's end, kept in the blob
         self.lock = held.lock
         self._started = self._last_live = store.machine.clock.monotonic()
         self._has_live = False
@@ -274,7 +274,7 @@ class Attempt:
 
     def _blob(self, traceback: str | None, verdict: Mapping[str, Any] | None) -> str | None:
         one = not isinstance(self.goal, tuple)  # with several goals no score stands for a curve of one value
-        if len(self.curve) <= one and not traceback and not verdict:
+        if len(self.curve) <= one and not (traceback or verdict or self.ended):
             return None
         body: dict[str, Any] = {"v": FORMAT, "kind": "trial-blob", "curve": _curve(self.curve), "traceback": traceback}
         if verdict:

@@ -7,7 +7,7 @@ a trial. Nobody takes a slot without something to claim, or the waiting would wr
 from __future__ import annotations
 
 from ._attempt import Attempt
-from ._claimer import Claimer, Idle
+from ._claimer import Claiming, Idle
 from ._session import Session
 from ._slots import Hold, Slots
 
@@ -17,11 +17,21 @@ __all__ = ["Capped"]
 class Capped:
     """``step`` as a claimer's, but for "capped": no slot is free. ``leave`` lets go at the end."""
 
-    def __init__(self, claimer: Claimer, slots: Slots, session: Session) -> None:
-        self.view, self.trials = claimer.view, claimer.trials
+    def __init__(self, claimer: Claiming, slots: Slots, session: Session) -> None:
+        self.view = claimer.view
         self._claimer, self._slots, self._session = claimer, slots, session
         self._hold: Hold | None = None
         session.lasts.append(self._let_go)
+
+    @property
+    def trials(self) -> int:
+        return self._claimer.trials
+
+    def wants(self, n: int) -> bool:
+        return self._claimer.wants(n)
+
+    def look(self) -> Idle | None:
+        return self._claimer.look()
 
     def step(self) -> Attempt | Idle:
         """Claim the next attempt, or say why there is none. Raises StoreError, UnsureError."""
@@ -33,7 +43,7 @@ class Capped:
                 return idle
             self._hold = self._slots.take()
             if self._hold is None:
-                return Idle("capped", f"{self._slots.what} is reached")
+                return Idle("capped", f"{self._slots.what} is reached{self._slots.said()}")
             self._session.open(self._hold)
         got = self._claimer.step()
         if not isinstance(got, Attempt):

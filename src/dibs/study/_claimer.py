@@ -44,9 +44,12 @@ class Claiming(Protocol):
     """What a loop over trials needs of whoever claims for it."""
 
     view: View
-    trials: int
 
+    @property
+    def trials(self) -> int: ...
+    def wants(self, n: int) -> bool: ...
     def step(self) -> Attempt | Idle: ...
+    def look(self) -> Idle | None: ...
 
 
 class Claimer:
@@ -63,7 +66,7 @@ class Claimer:
         *,
         space: Space,
         sampler: Sampler,
-        goal: Goals,
+        goal: Goals | None,
         seed: int,
         trials: int,
         stale_s: float,
@@ -96,10 +99,22 @@ class Claimer:
         self.view.refresh()
         if self.view.notes.stopped:
             return Idle("stopped")
-        waiting = any(trial.n < self.trials and trial.waiting for trial in self.view.unsettled())
-        if waiting or self.view.low() < self.trials or next(self._rescuable(), None) is not None:
+        waiting = any(self.wants(trial.n) and trial.waiting for trial in self.view.unsettled())
+        if waiting or self._left() or next(self._rescuable(), None) is not None:
             return None
         return self._idle()
+
+    def wants(self, n: int) -> bool:
+        """Whether the trial is one of those that this claimer would run."""
+        return n < self.trials
+
+    def open(self) -> bool:
+        """Whether one of them is not settled, as far as the view knows."""
+        return self._left() or any(self.wants(trial.n) for trial in self.view.unsettled())
+
+    def _left(self) -> bool:
+        """Whether nobody is known to have claimed one of them."""
+        return self.view.low() < self.trials
 
     def close_lost(self, n: int, attempt: int, reason: str, retries: int) -> Attempt | None:
         """The owner of an attempt was ended for that reason and could not say so: its successor is born failed.
@@ -111,7 +126,9 @@ class Claimer:
         if seen is None or seen.closed or trial is None or trial.settled or trial.top.attempt != attempt:
             return None
         again = failed_attempts(self.view.seens(n), attempt + 1) < retries
-        return next_attempt(self.view, trial, self._terms, lambda: None, verdict=(reason, again))
+        return next_attempt(
+            self.view, trial, self._terms, lambda: None, verdict=(reason, again), saw=self._saw(trial.n)
+        )
 
     def _refresh(self) -> None:
         """Look again, at no more records than it takes: a sampler without history asks only which names are taken.
@@ -130,13 +147,13 @@ class Claimer:
         view.refresh()
 
     def _near_the_end(self) -> bool:
-        return self.view.low() >= self.trials or bool(self.view.notes.wishes and self.view.wishes())
+        return not self._left() or bool(self.view.notes.wishes and self.view.wishes())
 
     # one kind of work each; None = none of that kind
 
     def _waiting(self) -> Attempt | None:
         for trial in self.view.unsettled():
-            if trial.n < self.trials and trial.waiting:
+            if self.wants(trial.n) and trial.waiting:
                 if not trial.top.closed:  # released while it runs: it may have ended since
                     self.view.look(trial.n, trial.top.attempt)
                     again = self.view.trial(trial.n)
@@ -159,7 +176,7 @@ class Claimer:
 
     def _rescuable(self) -> Iterator[Folded]:
         """The trials whose running attempt is certainly dead, or quiet for long enough, each just looked at."""
-        running = [trial for trial in self.view.unsettled() if trial.n < self.trials and not trial.waiting]
+        running = [trial for trial in self.view.unsettled() if self.wants(trial.n) and not trial.waiting]
         self.watch.forget({(trial.n, trial.top.attempt) for trial in running})
         now: float | None = None
         for trial in running:
@@ -244,7 +261,7 @@ class Claimer:
     def _idle(self) -> Idle:
         if self.view.notes.stopped:
             return Idle("stopped")
-        if any(trial.n < self.trials for trial in self.view.unsettled()) or self.view.low() < self.trials:
+        if self.open():
             return Idle("held")
         if self.view.wishes():
             return Idle("queued")
@@ -256,7 +273,11 @@ class Claimer:
         def anew() -> Mapping[str, Any] | None:
             return self.sampler.ask(self.space, trial.n, self._asked()[0])
 
-        return next_attempt(self.view, trial, self._terms, anew)
+        return next_attempt(self.view, trial, self._terms, anew, saw=self._saw(trial.n))
+
+    def _saw(self, n: int) -> Mapping[str, Any] | None:
+        """What is recorded with a later attempt; the first one has what the sampler was shown."""
+        return None
 
     def _claim(self, n: int, attempt: int, point: Mapping[str, Any], **more: Any) -> Attempt | None:
         claimed = claim_attempt(self.store, self.view.keys, n, attempt, point, self._terms, **more)

@@ -32,6 +32,7 @@ class Given(dict[str, Attached]):
         super().__init__()
         self.store, self.prefix, self._problems = store, keys.given, problems
         self._hint = Hint(keys.given)
+        self.ours = False  # this process has attached one: there are some, whatever the last listing told
         self._rows: tuple[int, int, History] = (0, 0, History())
         self._said: tuple[int, list[str] | dict[str, Any]] = (0, [])
 

@@ -20,7 +20,8 @@ from typing import Any, Protocol
 __all__ = ["keeper"]
 
 log = logging.getLogger("dibs")
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_HANGUP = getattr(signal, "SIGHUP", None)  # Windows has none
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, *(() if _HANGUP is None else (_HANGUP,)))
 _QUIT = b"\0"  # no signal has this number
 _NEWS = b"\xff"
 LOOK_S = 1.0  # so often the thread looks by itself: waking it for every new trial would cost more than the trial
@@ -51,6 +52,7 @@ class Keeper:
         self._sessions: list[Watched] = []
         self._lock = threading.Lock()  # never taken by a handler
         self._old: dict[int, Any] = {}
+        self._theirs: frozenset[int] = frozenset()  # signals that were somebody else's when we came
         self._old_fd = -1
         self._thread: threading.Thread | None = None
         self._read = self._write = -1
@@ -135,7 +137,7 @@ class Keeper:
                 if signals and self._old_fd >= 0:
                     self._pass_on(signals)
                 self._heard += signals.count(signal.SIGINT)
-                for number in set(signals) & set(_SIGNALS):
+                for number in set(signals) & set(_SIGNALS) - self._theirs:
                     self._tell(number, self._heard, here)
             for fd in controls.keys() & ready:
                 try:
@@ -173,11 +175,10 @@ class Keeper:
 
     def _install(self) -> None:
         self._interrupts = self._heard = 0
+        self._theirs = frozenset(number for number in _SIGNALS if _is_anothers(number))
         for number in _SIGNALS:
-            old = signal.getsignal(number)
-            if number == signal.SIGINT and old is signal.SIG_IGN:
-                continue  # started in the background: Ctrl-C is for somebody else
-            self._old[number] = signal.signal(number, self._on_signal)
+            if number not in self._theirs:
+                self._old[number] = signal.signal(number, self._on_signal)
         self._old_fd = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
 
     def _restore(self) -> None:
@@ -231,6 +232,12 @@ class Keeper:
         for session in reversed(tuple(self._sessions)):
             session.leave_open_trials()
             self.leave(session)
+
+
+def _is_anothers(number: int) -> bool:
+    """Started in the background, Ctrl-C is for somebody else; under nohup, or in a daemon that reloads on it, so is SIGHUP."""
+    old = signal.getsignal(number)
+    return (number == signal.SIGINT and old is signal.SIG_IGN) or (number == _HANGUP and old is not signal.SIG_DFL)
 
 
 keeper = Keeper()

@@ -108,8 +108,8 @@ def _may_pass(wrong: StoreError) -> bool:
 
 
 def held_by_others(claimer: Claiming) -> list[int]:
-    """The trials below this worker's N that somebody is running."""
-    return [seen.n for seen in claimer.view.running() if seen.n < claimer.trials]
+    """The trials of this worker's that somebody is running."""
+    return [seen.n for seen in claimer.view.running() if claimer.wants(seen.n)]
 
 
 def close_left_open(trial: Trial) -> None:

@@ -229,6 +229,10 @@ class Names:
         """Whether the study has anything under ``part`` (trial, again, note, given), as far as is known."""
         return self._present is None or part in self._present
 
+    def look_for_parts(self) -> None:
+        """The next look is for parts of the study that were not there, too."""
+        self._present = None
+
     def _look_at_base(self, now: float) -> None:
         """No hints: one listing of the study's parts saves one of each part that is not there."""
         due = now - self._looked >= BASE_EVERY_S and not self._just_looked

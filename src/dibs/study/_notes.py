@@ -27,6 +27,7 @@ class Notes:
         self.wishes: dict[str, dict[str, Any]] = {}
         self.released: dict[int, set[int]] = {}
         self.problems: dict[str, str] = {} if problems is None else problems  # key -> why it does not read
+        self.ours = False  # this process has written one: they are there, whatever the last listing told
         self._changed: set[int] = set()
         self._stops: set[int] = set()
         self._goes: set[int] = set()
@@ -122,6 +123,7 @@ class Notes:
         return self._claim(self.keys.release(n, attempt), "release", me)
 
     def _claim(self, key: str, note: str, me: str | None, **fields: Any) -> bool:
+        self.ours = True
         body = {**self.store.head("note", me), "note": note, "study": self.keys.name, **fields}
         return self.store.settler.claim(key, body, durable=True) is not None
 

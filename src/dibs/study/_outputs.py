@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,9 +20,10 @@ from dibs.record import TrialRecord, decode_trial
 from ._attempt import Attempt
 from ._workplace import folder_of, place_of
 
-__all__ = ["Outputs", "left_by", "make_outputs", "record_of"]
+__all__ = ["Outputs", "Owned", "base_of", "left_by", "make_outputs", "record_of"]
 
 _MARK = "attempt"
+Owned = Callable[[int], str]
 _NO_FOLDER = (errno.ENAMETOOLONG, errno.EEXIST, errno.ENOTDIR, errno.ELOOP)  # the point's doing, not the disk's
 
 
@@ -37,26 +40,27 @@ class Outputs:
         return self.base / "result.json"
 
 
-def make_outputs(attempt: Attempt, elsewhere: Path | None = None) -> Outputs:
-    """This attempt's folders, empty. ``elsewhere``: the output folder that somebody asked for, which is claimed.
+def make_outputs(attempt: Attempt, elsewhere: Path | None = None, owned: Owned | None = None) -> Outputs:
+    """This attempt's folders, empty. ``elsewhere``: the output folder that somebody asked for, which is claimed, in the
+    name that ``owned`` gives to this attempt (a trial and its study).
 
     Raises UsageError if that one, or one within or around it, is another's, or holds anything, or can be no folder;
     StoreError if they cannot be made.
     """
     try:
         base = _own(attempt)
-        return Outputs(base, base / "out" if elsewhere is None else _given(attempt, elsewhere))
+        return Outputs(base, base / "out" if elsewhere is None else _given(attempt, elsewhere, owned))
     except StoreError:
         raise
     except OSError as wrong:
         raise StoreError(f"the folder {wrong.filename} cannot be made: {wrong.strerror or wrong}") from wrong
 
 
-def _given(attempt: Attempt, folder: Path) -> Path:
+def _given(attempt: Attempt, folder: Path, owned: Owned | None) -> Path:
     """The folder that somebody asked for, by its real path."""
     real = Path(os.path.realpath(folder))
     root = attempt.store.backend.root
-    for kept in (place_of(attempt).parent, *([root / "study"] if root is not None else [])):
+    for kept in (place_of(attempt).parent, *([root / "study", root / "sweep"] if root is not None else [])):
         where = Path(os.path.realpath(kept))
         if real.is_relative_to(where) or where.is_relative_to(real):
             raise UsageError(
@@ -68,7 +72,7 @@ def _given(attempt: Attempt, folder: Path) -> Path:
         if wrong.errno not in _NO_FOLDER:
             raise
         raise UsageError(f"the output folder {str(folder)!r:.200} cannot be made: {wrong.strerror}") from None
-    claim_folder(attempt.store, real, _owner(attempt, attempt.attempt))
+    claim_folder(attempt.store, real, _owner(attempt, attempt.attempt, owned))
     with os.scandir(real) as found:  # also where another store, or another path, has given it to somebody
         held = next(found, None)
     if held is not None:
@@ -78,18 +82,26 @@ def _given(attempt: Attempt, folder: Path) -> Path:
     return real
 
 
-def left_by(attempt: Attempt, earlier: TrialRecord, elsewhere: Path | None = None) -> Path | None:
+def left_by(
+    attempt: Attempt, earlier: TrialRecord, elsewhere: Path | None = None, owned: Owned | None = None
+) -> Path | None:
     """The output folder of an earlier attempt at the trial, if it is on this machine and something is in it."""
     try:
         if elsewhere is not None:
-            owned = folder_owner(attempt.store, elsewhere) == _owner(attempt, earlier.attempt)
-            return elsewhere if owned and any(elsewhere.iterdir()) else None
-        folder = place_of(attempt).with_name(Path(attempt.keys.work(attempt.n, earlier.attempt)).name)
-        for base in _bases(folder, earlier.nonce):
-            if (base / _MARK).read_text() == earlier.nonce and any((base / "out").iterdir()):
-                return base / "out"
+            ours = folder_owner(attempt.store, elsewhere) == _owner(attempt, earlier.attempt, owned)
+            return elsewhere if ours and any(elsewhere.iterdir()) else None
+        base = base_of(attempt, earlier)
+        return base / "out" if base is not None and any((base / "out").iterdir()) else None
     except (OSError, ValueError):  # nothing there, or nothing one could use
         return None
+
+
+def base_of(attempt: Attempt, earlier: TrialRecord) -> Path | None:
+    """What an earlier attempt at the trial had for itself, if it is on this machine."""
+    for base in _bases(place_of(attempt, earlier), earlier.nonce):
+        with suppress(OSError, ValueError):
+            if (base / _MARK).read_text() == earlier.nonce:
+                return base
     return None
 
 
@@ -121,5 +133,7 @@ def _bases(folder: Path, nonce: str) -> tuple[Path, Path]:
     return folder, folder / nonce
 
 
-def _owner(attempt: Attempt, number: int) -> str:
+def _owner(attempt: Attempt, number: int, owned: Owned | None) -> str:
+    if owned is not None:
+        return owned(number)
     return f"trial {attempt.n} attempt {number} of study {attempt.keys.name!r}"

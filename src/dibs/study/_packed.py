@@ -13,12 +13,12 @@ from dibs.errors import UsageError
 from ._work import Objective
 
 if TYPE_CHECKING:
-    from ._study import Study
+    from ._runnable import Runnable
 
 __all__ = ["packed"]
 
 
-def packed(study: Study, objective: Objective, why: str = "workers > 1") -> bytes:
+def packed(study: Runnable, objective: Objective, why: str = "workers > 1") -> bytes:
     """Study and objective for a fresh process. Raises UsageError if it could not import the objective.
 
     ``why``: what needs worker processes.

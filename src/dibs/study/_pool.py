@@ -25,11 +25,11 @@ from ._loop import UNGUARDED
 from ._session import DRAIN, INTERRUPT, STOPPING, SUCCEEDED, Session
 from ._share import quiet_start
 from ._watchdog import OVER_LIMIT
-from ._work import Tally, Terms, counted
+from ._work import Tally, Terms
 from ._worker import Child, Seat, cause_of, end_group, verdict_on
 
 if TYPE_CHECKING:
-    from ._study import Study
+    from ._runnable import Runnable
 
 __all__ = ["Pool"]
 
@@ -51,7 +51,7 @@ _GUARD = (
 class Pool:
     """``run()`` returns what the workers did; ``tally.error`` is what kept some of them from going on."""
 
-    study: Study
+    study: Runnable
     payload: bytes
     terms: Terms
     count: int
@@ -69,6 +69,8 @@ class Pool:
     error: BaseException | None = None
     fill_at: float = 0.0
     waits: bool = False  # for devices, and has said so
+    fails: int = 0  # for good
+    halted: bool = False
 
     def __post_init__(self) -> None:
         self.session = Session(self.study.store.machine.clock, grace_s=None)
@@ -119,7 +121,7 @@ class Pool:
                 began = clock.monotonic()
                 with suppress(StoreError):
                     self.study.view.refresh()
-                    self._tell(counted(self.study, self.size))
+                    self._tell(self.study.counted(self.size))
                 count_at = clock.monotonic() + max(_COUNT_EVERY_S, 20 * (clock.monotonic() - began))
 
     def _result(self) -> Tally:
@@ -136,7 +138,7 @@ class Pool:
 
     def _fill(self, seats: list[Seat]) -> None:
         """A worker for each of them; those for whom there are no devices wait."""
-        if self.session.draining:
+        if self.session.draining or self.halted:
             return
         self.vacant += seats
         while self.vacant:
@@ -227,6 +229,8 @@ class Pool:
                 self._uncount(message)
                 if message.state == "done":
                     self._success()
+                elif message.state == "failed" and not message.again:
+                    self._failure()
         self._tell(message)
 
     def _uncount(self, closed: Closed) -> None:
@@ -234,7 +238,7 @@ class Pool:
         view = self.study.view
         seen, trial = view.seens(closed.n).get(closed.attempt), view.trial(closed.n)
         if self.on_event is not None and seen is not None and seen.closed and trial is not None:
-            now = counted(self.study, self.size)
+            now = self.study.counted(self.size)
             states = {state: count - (state == trial.state) for state, count in now.states.items()}
             self._tell(replace(now, states=states))
 
@@ -246,6 +250,18 @@ class Pool:
                 child.command(SUCCEEDED)
             seats = [replace(seat, failures=0) for seat, _ in self.gave_up]
             self._fill(seats)  # they were unlucky, not broken
+
+    def _failure(self) -> None:
+        self.fails += 1
+        halt = self.terms.halt
+        if halt is None or self.halted or self.fails < halt.fails:
+            return
+        self.halted, self.tally.why = True, "halted"
+        self.vacant.clear()
+        why = f"{self.fails} failed: nothing new is begun" + (", and what runs is interrupted" if halt.now else "")
+        self._tell(Said(logging.WARNING, why, 0))
+        for child in self.children:
+            child.command(INTERRUPT if halt.now else DRAIN)
 
     def _buried(self, child: Child) -> None:
         """The process has ended: was that its own will?"""
@@ -272,7 +288,7 @@ class Pool:
             self._tell(Ended(child.number, last.ran, last.failed, last.why))
             self._through(child.seat, last)
             return
-        if self.session.draining:
+        if self.session.draining or self.halted:
             return
         if struck:
             self._after_limit(child)
@@ -302,7 +318,7 @@ class Pool:
         elif last.gave_up:
             seat.failures += last.failed
             self._give_up(seat, last)
-        elif self.tally.why != "time":
+        elif self.tally.why not in ("time", "halted"):
             self.tally.why = last.why
 
     def _give_up(self, seat: Seat, last: Last) -> None:
@@ -354,7 +370,7 @@ class Pool:
         if first:
             self._tell(Stopping(self.session.reason or "stopped", True))
         for child in self.children:
-            if self.session.code == 143:
+            if self.session.code != 130:  # not Ctrl-C
                 child.process.terminate()
             else:
                 child.command(INTERRUPT)

@@ -34,7 +34,7 @@ from dibs.cell import run as run_cell
 from dibs.errors import UsageError
 from dibs.space import Space
 
-from ._outputs import Outputs, left_by, make_outputs, record_of
+from ._outputs import Outputs, Owned, left_by, make_outputs, record_of
 from ._trial import Trial
 
 __all__ = ["FIELDS", "Program", "check_space"]
@@ -74,25 +74,32 @@ class Program:
 
     def __call__(self, trial: Trial) -> None:
         """Run the attempt; closes it unless it was told to stop."""
-        attempt, fields = trial._attempt, self._fields(trial, trial.attempt)
+        attempt, fields = trial._attempt, self.fields(trial, trial.attempt)
         try:
-            outputs = make_outputs(attempt, self._elsewhere(trial, fields))
+            command = self.chosen(trial)
+            outputs = make_outputs(attempt, self.elsewhere(trial, fields, trial.attempt), self.owned(trial))
+            fields |= {"out": str(outputs.out), "result": str(outputs.result), **self._previous(trial, outputs)}
+            if not self.prepared(trial, fields, outputs):
+                return
         except UsageError as wrong:
-            trial.fail(str(wrong))
+            self.refused(trial, wrong)
             return
-        fields |= {"out": str(outputs.out), "result": str(outputs.result), **self._previous(trial, outputs)}
-        attempt.files |= {f"program/{os.path.normpath(name)}": digest for name, digest in self.command.digests.items()}
+        attempt.files |= {f"program/{os.path.normpath(name)}": digest for name, digest in command.digests.items()}
         try:
-            ending = run_cell(self._job(trial, fields, outputs), _Watcher(trial))
+            ending = run_cell(self._job(trial, command, fields, outputs), _Watcher(trial))
         except KeyboardInterrupt:
             self._keep(trial, outputs.out)
             raise
         self._keep(trial, outputs.out)
-        self._close(trial, ending, fields)
+        self._close(trial, command, ending, fields, outputs)
 
-    # before
+    # what a program of another kind does otherwise
 
-    def _fields(self, trial: Trial, attempt: int) -> dict[str, str]:
+    def chosen(self, trial: Trial) -> Command:
+        """The command that this attempt runs. Raises UsageError."""
+        return self.command
+
+    def fields(self, trial: Trial, attempt: int) -> dict[str, str]:
         """What the command line may name whatever the folder, for this or an earlier attempt at the trial."""
         study = trial._attempt.keys.name
         return {
@@ -100,14 +107,41 @@ class Program:
             "name": f"{study}-{trial.n}-{attempt}", "here": str(self.command.here),
         }  # fmt: skip
 
-    def _elsewhere(self, trial: Trial, fields: Mapping[str, str]) -> Path | None:
+    def elsewhere(self, trial: Trial, fields: Mapping[str, str], attempt: int) -> Path | None:
         """The output folder that ``out`` asks for. Raises UsageError."""
         if self.out is None:
             return None
-        text = self.out.fill(_with_point(fields, trial))
+        text = self.out.fill(self.filling(fields, trial))
         if text is None:
             raise UsageError(f"{self.out.text} names a parameter that is not active at this point: leave it out")
         return self.command.here / text
+
+    def owned(self, trial: Trial) -> Owned | None:
+        """In whose name an output folder is claimed."""
+        return None
+
+    def prepared(self, trial: Trial, fields: dict[str, str], outputs: Outputs) -> bool:
+        """The last thing before it is run; False if it is closed by now, and not to be run. Raises UsageError."""
+        return True
+
+    def filling(self, fields: Mapping[str, str], trial: Trial) -> dict[str, str]:
+        """What fills a command line. A parameter's name is the parameter's, also where it has no value."""
+        rest = {name: text for name, text in fields.items() if name not in trial._space}
+        return rest | {name: text_of(value) for name, value in trial.point.items()}
+
+    def variables(self, trial: Trial, fields: Mapping[str, str]) -> dict[str, str]:
+        """The environment."""
+        return variables_of(os.environ, trial.point, fields, fields["name"], fields["study"])
+
+    def refused(self, trial: Trial, wrong: UsageError) -> None:
+        """Close what could not be begun."""
+        trial.fail(str(wrong))
+
+    def finish(self, trial: Trial, ending: Ending, outputs: Outputs) -> None:
+        """Close what ended well."""
+        _finish(trial, ending.told)
+
+    # before
 
     def _previous(self, trial: Trial, outputs: Outputs) -> dict[str, str]:
         """What the newest earlier attempt has left that can be had: its output folder, if that is on this machine, or one
@@ -116,7 +150,8 @@ class Program:
             record = record_of(trial._attempt, number)
             if record is None:
                 continue
-            found = left_by(trial._attempt, record, self._elsewhere(trial, self._fields(trial, number)))
+            elsewhere = self.elsewhere(trial, self.fields(trial, number), number)
+            found = left_by(trial._attempt, record, elsewhere, self.owned(trial))
             kept = {name: digest for name, digest in record.files.items() if name in self.keep}
             if found is None and kept:
                 found = _brought(trial, kept, outputs.base / "previous")
@@ -124,9 +159,9 @@ class Program:
                 return {"previous": str(found)}
         return {}
 
-    def _job(self, trial: Trial, fields: Mapping[str, str], outputs: Outputs) -> Job:
-        argv, more = self.command.filled(_with_point(fields, trial))
-        environ = variables_of(os.environ, trial.point, fields, fields["name"], fields["study"]) | more
+    def _job(self, trial: Trial, command: Command, fields: Mapping[str, str], outputs: Outputs) -> Job:
+        argv, more = command.filled(self.filling(fields, trial))
+        environ = self.variables(trial, fields) | more
         if self.isolation is not None and self.isolation.own_temporary:
             (outputs.base / "tmp").mkdir(exist_ok=True)
             environ["TMPDIR"] = str(outputs.base / "tmp")
@@ -143,18 +178,20 @@ class Program:
             if (out / name).is_file() and not trial.closed:
                 trial.save(name, out / name)
 
-    def _close(self, trial: Trial, ending: Ending, fields: Mapping[str, str]) -> None:
+    def _close(
+        self, trial: Trial, command: Command, ending: Ending, fields: Mapping[str, str], outputs: Outputs
+    ) -> None:
         if trial.closed or ending.asked:
             return  # pruned or interrupted: leaving `with` says which
         if ending.cause is Cause.OK:
-            _finish(trial, ending.told)
+            self.finish(trial, ending, outputs)
             return
         attempt = trial._attempt
         attempt.ended = {"cause": str(ending.cause), **ending.evidence.to_json()}
         lost, step = ending.cause in LOST, max(attempt.curve, default=None)
         trial._close(
             "interrupted" if lost else "failed", step=step, reason=ending.detail[:500],
-            traceback=_trace(self.command.shown(_with_point(fields, trial)), ending), again=not lost and trial._again,
+            traceback=_trace(command.shown(self.filling(fields, trial)), ending), again=not lost and trial._again,
         )  # fmt: skip
 
 
@@ -169,12 +206,6 @@ class _Watcher:
 
     def stopping(self) -> bool:
         return self.trial.stopping
-
-
-def _with_point(fields: Mapping[str, str], trial: Trial) -> dict[str, str]:
-    """What fills a command line. A parameter's name is the parameter's, also where it has no value."""
-    rest = {name: text for name, text in fields.items() if name not in trial._space}
-    return rest | {name: text_of(value) for name, value in trial.point.items()}
 
 
 def _brought(trial: Trial, kept: Mapping[str, str], folder: Path) -> Path:

@@ -10,6 +10,7 @@ import contextlib
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from threading import Lock
 from typing import TextIO
 
@@ -27,14 +28,20 @@ _LINE_EVERY_S = 0.5
 class Progress:
     """``Progress(total, goal, stream).event(e)`` for every event, ``close()`` at the end.
 
-    ``stream``: where to write, by default the process's error stream as it is now.
+    ``stream``: where to write, by default the process's error stream as it is now. ``named``: what a trial is called.
     """
 
     def __init__(
-        self, total: int, goal: Goals | None, stream: TextIO | None = None, *, clock: Clock | None = None
+        self,
+        total: int,
+        goal: Goals | None,
+        stream: TextIO | None = None,
+        *,
+        clock: Clock | None = None,
+        named: Callable[[int], str] = "trial {}".format,
     ) -> None:
         self.total, self.goal = total, goal
-        self._clock = clock or SystemClock()
+        self._clock, self._named = clock or SystemClock(), named
         self._own: TextIO | None = None
         self._out = stream if stream is not None else self._copy_of_stderr()
         self._live = self._out.isatty()
@@ -120,7 +127,7 @@ class Progress:
         if e.state == "done" and e.score is not None and e.feasible:
             worse = self._best is not None and (e.score >= self._best if self.goal != "max" else e.score <= self._best)
             self._best = self._best if worse else e.score
-        text = f"trial {e.n}" + (f" attempt {e.attempt}" if e.attempt else "") + f" {e.state}"
+        text = self._named(e.n) + (f" attempt {e.attempt}" if e.attempt else "") + f" {e.state}"
         if e.score is not None:
             text += f" {e.score:.6g}"
         if e.scores:

@@ -11,6 +11,7 @@ from dibs.errors import NoResult, UsageError
 from dibs.record import STATES, Who
 from dibs.search import Goals, History, Row, non_dominated
 
+from ._events import Counted
 from ._fold import Folded, Seen
 from ._quiet import counts, is_quiet
 from ._saw import record_row, saw_of
@@ -24,6 +25,7 @@ __all__ = [
     "asked_of",
     "best_of",
     "best_trials",
+    "counted_of",
     "counts_of",
     "finished_of",
     "front_of",
@@ -81,6 +83,14 @@ def counts_of(view: View) -> dict[str, int]:
     """How many trials are in each state; states nobody is in are left out."""
     with view.lock:
         return dict(Counter(view.table.counts()) + Counter(trial.state for trial in view.specials()))
+
+
+def counted_of(view: View, goal: Goals, total: int) -> Counted:
+    """The same with the best score, for those who watch. ``total``: how many trials there will be."""
+    if isinstance(goal, tuple):
+        return Counted(counts_of(view), None, total, front_size(view, goal))
+    best = best_of(view, goal, 1)
+    return Counted(counts_of(view), best[0].score if best else None, total)
 
 
 def goals_in(view: View) -> set[Goals]:

@@ -21,11 +21,11 @@ from ._loop import refuse_while_importing
 from ._progress import Progress
 from ._results import TrialResult, best_of, counts_of, front_of
 from ._session import Session
-from ._work import Objective, Tally, Terms, counted, work
+from ._work import Halt, Objective, Tally, Terms, work
 
 if TYPE_CHECKING:
     from ._devices import Devices
-    from ._study import Study
+    from ._runnable import Runnable
 
 __all__ = ["Holder", "RunSummary", "run", "summary_of"]
 
@@ -47,7 +47,7 @@ class RunSummary:
     """How a run ended. ``states``: the study's trials by state; ``ran`` and ``failed``: attempts of this run.
 
     ``why``: "settled" (all N), "exhausted" (the sampler has no more points), "held" (others run the rest),
-    "stopped" (the study is), "time" (``time_s`` is over), "queued" (a wish waits for a larger N).
+    "stopped" (the study is), "time" (``time_s`` is over), "halted" (enough have failed), "queued" (a wish waits for a larger N).
     ``machines`` and ``processes``: how many took part in the study so far.
     ``best``: None where there are several goals; ``front``: then the trials nobody dominates, by index.
     """
@@ -66,7 +66,7 @@ class RunSummary:
 
 
 def run(
-    study: Study,
+    study: Runnable,
     objective: Objective,
     trials: int,
     workers: int = 1,
@@ -79,6 +79,7 @@ def run(
     wait: bool = False,
     limits: Limits = UNLIMITED,
     max_running: int | None = None,
+    halt: Halt | None = None,
     capture: bool = False,
     on_event: OnEvent | None = None,
     progress: bool | None = None,
@@ -92,6 +93,7 @@ def run(
     terms = Terms(
         trials=trials, retries=retries, until=until, rescue_after_s=rescue_after_s, grace_s=grace_s,
         max_failures=max_failures, wait=wait, capture=capture, limits=limits, max_running=max_running,
+        halt=halt,
     )  # fmt: skip
     pooled = workers > 1 or bool(limits)
     pickled = _packed(study, objective, "workers > 1" if workers > 1 else "a limit") if pooled else b""
@@ -101,20 +103,21 @@ def run(
         shown = Progress(trials, study.goal)
         on_event = shown.event
     tally = Tally()
-    size = study.claimer(trials).trials
+    claimer = study.claimer(trials)
+    size = claimer.trials
     try:
         study.view.refresh()
         if on_event is not None:
-            on_event(counted(study, size))
+            on_event(study.counted(size))
         if not pooled:
             _here(study, objective, terms, tally, on_event)
-        elif not _settled(study, size):
+        elif claimer.open():  # else there is nothing to do, and no process is started
             tally = _pooled(study, pickled, terms, min(workers, max(1, size)), size, on_event, devices)
         else:
             tally.why = "settled"
         summary = summary_of(study, trials, tally)
         if on_event is not None:
-            on_event(counted(study, size))
+            on_event(study.counted(size))
         if shown is not None and summary.why == "time":
             shown.event(Said(logging.WARNING, "the time is over: no new trials", 0))
         if tally.error is not None:
@@ -127,17 +130,18 @@ def run(
             shown.close()
 
 
-def summary_of(study: Study, trials: int, tally: Tally | None = None) -> RunSummary:
+def summary_of(study: Runnable, trials: int, tally: Tally | None = None) -> RunSummary:
     """The study as it stands, and what this run did in it."""
     tally = tally or Tally()
     view = study.view
-    view.refresh()
-    size = study.claimer(trials).trials
-    open_ = [folded for folded in view.unsettled() if folded.n < size]
-    unfinished = bool(open_) or view.low() < size
+    view.refresh(last=True)
+    claimer = study.claimer(trials)
+    size = claimer.trials
+    unfinished = claimer.open()
     goal = study.goal
-    best = [] if isinstance(goal, tuple) else best_of(view, goal, 1)
-    held = tuple(Holder(seen.n, seen.attempt, *_holder(seen.record)) for seen in view.running() if seen.n < size)
+    best = [] if isinstance(goal, tuple) or goal is None else best_of(view, goal, 1)
+    running = [seen for seen in view.running() if claimer.wants(seen.n)]
+    held = tuple(Holder(seen.n, seen.attempt, *_holder(seen.record)) for seen in running)
     rare = [seen.record for trial in view.specials() for seen in view.seens(trial.n).values()]
     whos = view.table.whos() | {record.who for record in rare if record is not None}
     return RunSummary(
@@ -159,17 +163,17 @@ def _holder(record: TrialRecord | None) -> tuple[str, str | None]:
     return (record.who.me, record.started_at) if record is not None else ("?", None)
 
 
-def _why(study: Study, tally: Tally, unfinished: bool, exhausted: bool) -> str:
+def _why(study: Runnable, tally: Tally, unfinished: bool, exhausted: bool) -> str:
     if unfinished:
         if study.view.notes.stopped:
             return "stopped"
-        return tally.why if tally.why == "time" else "held"
+        return tally.why if tally.why in ("time", "halted") else "held"
     if study.view.wishes():
         return "queued"
     return "exhausted" if exhausted else "settled"
 
 
-def _here(study: Study, objective: Objective, terms: Terms, tally: Tally, on_event: OnEvent | None) -> None:
+def _here(study: Runnable, objective: Objective, terms: Terms, tally: Tally, on_event: OnEvent | None) -> None:
     session = Session(study.store.machine.clock, grace_s=terms.grace_s, on_event=on_event)
     with session:
         work(study, objective, terms, session, tally, counting=True)
@@ -179,13 +183,13 @@ def _here(study: Study, objective: Objective, terms: Terms, tally: Tally, on_eve
         raise UsageError(f"the first {tally.failed} trials all failed; the last one: {tally.trace}")
 
 
-def _packed(study: Study, objective: Objective, why: str) -> bytes:
+def _packed(study: Runnable, objective: Objective, why: str) -> bytes:
     from ._packed import packed  # multiprocessing is loaded only where processes are wanted
 
     return packed(study, objective, why)
 
 
-def _devices(study: Study, count: int) -> Devices:
+def _devices(study: Runnable, count: int) -> Devices:
     from ._devices import Devices, pool_of
 
     beat_s = study.claimer(0).beat_s
@@ -193,7 +197,7 @@ def _devices(study: Study, count: int) -> Devices:
 
 
 def _pooled(
-    study: Study,
+    study: Runnable,
     payload: bytes,
     terms: Terms,
     workers: int,
@@ -204,12 +208,6 @@ def _pooled(
     from ._pool import Pool
 
     return Pool(study, payload, terms, workers, size, on_event, devices).run()
-
-
-def _settled(study: Study, size: int) -> bool:
-    """Whether there is nothing to do, as far as one look can tell (then no process is started)."""
-    view = study.view
-    return view.low() >= size and not any(folded.n < size for folded in view.unsettled())
 
 
 def _check(

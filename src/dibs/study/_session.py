@@ -1,7 +1,7 @@
 """What beats and signals mean for one loop over trials: flags, open trials, and how it ends.
 
-SIGTERM: reports answer True for ``grace_s``; then whatever is open is recorded interrupted and the process
-exits 143, by unwinding the main thread if it comes back, else at once. First Ctrl-C: no new trials; second:
+SIGTERM (or SIGHUP: a terminal or connection that is gone): reports answer True for ``grace_s``; then whatever is open is
+recorded interrupted and the process exits 143 (129), by unwinding the main thread if it comes back, else at once. First Ctrl-C: no new trials; second:
 KeyboardInterrupt in the objective, and only there: code of ours is shielded, so no claim is cut in two.
 """
 
@@ -32,6 +32,8 @@ DRAIN, INTERRUPT, SUCCEEDED = b"d", b"i", b"s"
 DRAINING, STOPPING, AT_ONCE = 1, 2, 3  # how urgent
 _FIRST = b"dibs: finishing the running trial, no new ones; Ctrl-C again interrupts it\n"
 _NUMBERS = {143: signal.SIGTERM, 130: signal.SIGINT}
+if hasattr(signal, "SIGHUP"):  # Windows has none
+    _NUMBERS[129] = signal.SIGHUP
 _LAST_S = 5.0  # for unwinding after the grace: as long again as the grace, so much at most
 _WRITE_S = 10.0  # for recording what is open, should the store hang
 
@@ -154,7 +156,7 @@ class Session:
         self._awake.wait(seconds)
 
     def check(self) -> None:
-        """Between trials: leave as the signal asked (SystemExit 143, KeyboardInterrupt), if one came."""
+        """Between trials: leave as the signal asked (SystemExit 143 or 129, KeyboardInterrupt), if one came."""
         if self.draining:
             raise self._error()
 
@@ -181,8 +183,8 @@ class Session:
 
     def signalled(self, number: int, count: int) -> None:
         """A signal came; ``count``: how often Ctrl-C did."""
-        if number == signal.SIGTERM:
-            self._urge(STOPPING, 143, "SIGTERM")
+        if number != signal.SIGINT:
+            self._urge(STOPPING, 128 + number, signal.Signals(number).name)
             return
         self._urge(min(count, AT_ONCE), 130, "SIGINT")
         if count > self._count:

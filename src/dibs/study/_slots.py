@@ -151,6 +151,7 @@ class Slots:
     what: str
     beat_s: float
     stale_s: float
+    names: bool = False  # say who holds them
     mixed: bool = False  # somebody else counts with another number of slots
 
     def __post_init__(self) -> None:
@@ -185,6 +186,13 @@ class Slots:
     def holder(self, slot: int) -> str:
         """Who holds it, for people."""
         return _name(self._top(slot).body)
+
+    def said(self) -> str:
+        """Who holds them, where that is to be said: ``, held by a (host, process 7)``."""
+        if not self.names:
+            return ""
+        held = [self.holder(slot) for slot, stands in self.look().items() if stands is Standing.HELD]
+        return f", held by {' and '.join(held)}" if held else ""
 
     def _top(self, slot: int) -> _Top:
         generation = self._tops[slot] if slot in self._tops else self.rack.newest(slot)

@@ -23,12 +23,15 @@ from ._attempt import Attempt
 from ._claimer import Claimer
 from ._curves import curves_of
 from ._definition import Definition, ForeignPruner, ForeignSampler, check_terms, create_or_join
+from ._events import Counted
 from ._given import given_record
 from ._loop import loop
 from ._pruning import Pruning
 from ._results import TrialResult
+from ._runnable import Cap
 from ._scoring import Attached, constraints_of, count_of, goal_said, score_of, scores_of
 from ._session import Session
+from ._slots import StudyRack
 from ._trial import Trial
 from ._view import View, view_of
 
@@ -150,7 +153,7 @@ class Study:
 
         ``workers`` > 1: fresh processes, which need an objective they can import and a ``__main__`` guard.
         ``time_s``: no new trials after that. ``rescue_after_s``: take over trials that are quiet for so long.
-        ``grace_s``: what SIGTERM leaves a running trial. ``max_failures``: if so many of a process's first trials
+        ``grace_s``: what SIGTERM or SIGHUP leaves a running trial. ``max_failures``: if so many of a process's first trials
         fail and none succeeded, it stops and raises what the last one raised; None = never.
         ``limits``: what one trial may use; one that is over it is failed, with the limit named, and its process is
         replaced (with any limit trials run in fresh processes, as with several workers). ``max_running``: at most so
@@ -159,7 +162,7 @@ class Study:
         ``trial.log`` (in worker processes it always does). ``on_event``: called with each event, from any thread;
         without it progress is drawn on stderr, unless ``progress=False``.
         Raises UsageError, StoreError, KeyboardInterrupt (Ctrl-C twice, or once and the running trials ended),
-        SystemExit 143 (SIGTERM).
+        SystemExit 143 (SIGTERM) or 129 (SIGHUP: the terminal or connection it was started from is gone).
         """
         from ._run import run
 
@@ -180,6 +183,17 @@ class Study:
             self.store, self.view, space=defined.space, sampler=defined.sampler, goal=defined.goal,
             seed=defined.seed, trials=n, stale_s=defined.stale_s, me=self.me, rescue_after_s=rescue_after_s,
         )  # fmt: skip
+
+    def caps(self, max_running: int | None) -> list[Cap]:
+        """The caps a worker minds."""
+        if max_running is None:
+            return []
+        rack = StudyRack(self.store, self.view.keys, max_running, self.me)
+        return [Cap(rack, f"the cap of {max_running} running trial{'s' * (max_running != 1)}")]
+
+    def counted(self, total: int) -> Counted:
+        """The study as it was last seen here, for those who show it."""
+        return _results.counted_of(self.view, self.goal, total)
 
     def pruning(self, attempt: Attempt) -> Pruning | None:
         """How a claimed attempt asks the study's pruner; None if it has none."""
@@ -284,6 +298,7 @@ class Study:
         key, fields = given_record(self.store.keys(self.name), found)
         if key in self.view.given:  # seen there: nothing need be written to lose against it
             return False
+        self.view.given.ours = True
         body = {**self.store.head("given", self.me), **fields, "from": self.store.me(self.me)}
         return self.store.settler.claim(key, body, durable=True) is not None
 

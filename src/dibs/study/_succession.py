@@ -34,6 +34,7 @@ def next_attempt(
     anew: Callable[[], Mapping[str, Any] | None],
     *,
     verdict: tuple[str, bool] | None = None,
+    saw: Mapping[str, Any] | None = None,
 ) -> Attempt | None:
     """Claim ``trial.top.attempt + 1``; None if somebody else has it, or if the verdict was poison.
 
@@ -56,7 +57,7 @@ def next_attempt(
     if poison or verdict is not None:
         reason, again = verdict if verdict is not None and not poison else (POISON, False)
         closed = {"state": "failed", "reason": reason, "took_s": 0.0, "score": None, "step": None, "again": again}
-    copied: dict[str, Any] = (
+    copied: dict[str, Any] = {"saw": saw} | (
         {"seed": source.seed, "wish": source.wish, "contract": source.contract} if source is not None else {}
     )
     claimed = claim_attempt(view.store, view.keys, n, attempt, point, terms, closed=closed, **copied)

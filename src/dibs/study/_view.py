@@ -15,7 +15,7 @@ from weakref import WeakSet
 from dibs.backend import Object
 from dibs.errors import NewerFormat, RecordError, StoreError
 from dibs.record import TrialRecord, decode_trial
-from dibs.store import BLOCK, Store
+from dibs.store import BLOCK, Store, StudyKeys
 
 from ._attempt import Attempt
 from ._fold import Seen
@@ -39,9 +39,9 @@ _views: WeakSet[View] = WeakSet()
 class View(Known):
     """The attempts of one study, refreshed on demand. Thread-safe."""
 
-    def __init__(self, store: Store, study: str) -> None:
+    def __init__(self, store: Store, study: str, keys: StudyKeys | None = None) -> None:
         self.store = store
-        self.keys = store.keys(study)
+        self.keys = keys or store.keys(study)
         self._begin()
         _views.add(self)
 
@@ -65,14 +65,17 @@ class View(Known):
         else:
             self._begin()  # whatever is half done, and the lock, are left behind
 
-    def refresh(self, *, beats: bool = False, most: int | None = None) -> None:
+    def refresh(self, *, beats: bool = False, most: int | None = None, last: bool = False) -> None:
         """Look again: new names, moved records, notes. Raises StoreError when the store does not answer.
 
         Beats alone are not followed (a worker looks at what seems quiet once more) unless ``beats`` says so.
         ``most``: where every record is a request, read the newest so many and know the others as taken, no more
-        (``partial``), until somebody refreshes without it.
+        (``partial``), until somebody refreshes without it. ``last``: what is seen now is the end of it, so that also
+        what was not there is looked for (second attempts, notes), however lately it was.
         """
         with self.lock:
+            if last:
+                self.names.look_for_parts()
             try:
                 self._refresh(self.store.machine.clock.monotonic(), beats, most)
             except BaseException:  # what was not read has to be looked at again, whatever the hints say
@@ -108,11 +111,11 @@ class View(Known):
             self._reread(beats, NEWEST - (len(new) if most else 0))
         self.names.listed = {}  # of no use once it is read, and as long as the study
         self._settle(self.names.moved)
-        if self.names.has("note"):
+        if self.names.has("note") or self.notes.ours:
             self.notes.refresh(now, self.names.above)
         else:  # as far as the last listing told: a stop counts from now on all the same
             self.notes.probe_stop()
-        if most != 0 and self.names.has("given"):
+        if most != 0 and (self.names.has("given") or self.given.ours):
             self.given.refresh(now, self.names.above)
         if self.partial:
             self._read_all([(n, 0) for n in self.notes.released if n in self.names and not self._knows(n, 0)])
@@ -325,11 +328,15 @@ class View(Known):
             self.problems.pop(self.keys.attempt(n, attempt), None)
 
 
-def view_of(store: Store, study: str) -> View:
-    """The view of a study that all readers of this store object share, so that nothing is read twice."""
-    view: View | None = store.kept.get(("view", study))
+def view_of(store: Store, study: str, keys: StudyKeys | None = None) -> View:
+    """The view of a study that all readers of this store object share, so that nothing is read twice.
+
+    ``keys``: where its records lie, if not with the studies.
+    """
+    at = ("view", study) if keys is None else ("view at", keys.base)
+    view: View | None = store.kept.get(at)
     if view is None:
-        view = store.kept.setdefault(("view", study), View(store, study))
+        view = store.kept.setdefault(at, View(store, study, keys))
     return view
 
 

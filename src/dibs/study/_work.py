@@ -18,20 +18,27 @@ from ._attempt import Attempt
 from ._capped import Capped
 from ._capture import captured
 from ._claimer import Claiming
-from ._events import Claimed, Counted
+from ._events import Claimed
 from ._loop import claim_next, failed_before
-from ._results import best_of, counts_of, front_size
 from ._session import Session
-from ._slots import Slots, StudyRack
+from ._slots import Slots
 from ._trial import Trial
 
 if TYPE_CHECKING:
-    from ._study import Study
+    from ._runnable import Runnable
 
-__all__ = ["Objective", "Tally", "Terms", "counted", "work"]
+__all__ = ["Halt", "Objective", "Tally", "Terms", "work"]
 
 Objective = Callable[[Trial], Any]
 _COUNT_EVERY_S = 1.0
+
+
+@dataclass(frozen=True)
+class Halt:
+    """The run takes up nothing new once so many trials have failed for good; ``now``: what still runs is interrupted."""
+
+    fails: int
+    now: bool = False
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,7 @@ class Terms:
     """How one run works on a study. ``until``: by the machine's monotonic clock, no claims after it.
 
     ``max_running``: trials that run at any time in the whole study, as far as those who say so can see to it.
+    ``halt``: when failures of this run end it.
     """
 
     trials: int
@@ -51,19 +59,21 @@ class Terms:
     capture: bool = False
     limits: Limits = UNLIMITED
     max_running: int | None = None
+    halt: Halt | None = None
 
 
 @dataclass
 class Tally:
     """What a worker has done. ``error``: what the last of its first failures raised, when it gave up.
 
-    ``before``: the failures of those whose place it took, if they had nothing else.
+    ``again``: of ``failed``, those that will be tried again. ``before``: the failures of those whose place it took, if they had nothing else.
     """
 
     before: int = 0
     ran: int = 0
     failed: int = 0
     done: int = 0
+    again: int = 0
     why: str = "held"
     gave_up: bool = False
     error: BaseException | None = None
@@ -75,7 +85,7 @@ class Tally:
 
 
 def work(
-    study: Study,
+    study: Runnable,
     objective: Objective,
     terms: Terms,
     session: Session,
@@ -97,7 +107,7 @@ def work(
             got = claim_next(session, claimer, wait=terms.wait, until=terms.until, worker=worker)
             if counting and session.on_event is not None and session.clock.monotonic() >= count_at:
                 began = session.clock.monotonic()
-                session.tell(counted(study, claimer.trials))
+                session.tell(study.counted(claimer.trials))
                 now = session.clock.monotonic()
                 count_at = now + max(_COUNT_EVERY_S, 20 * (now - began))
             if not isinstance(got, Attempt):
@@ -116,30 +126,25 @@ def work(
             finally:
                 tally.done += trial.state == "done"
                 tally.failed += trial.state == "failed"
+                tally.again += trial.state == "failed" and trial._again
+            if terms.halt is not None and tally.failed - tally.again >= terms.halt.fails:
+                tally.why = "halted"
+                return
             if tally.only_failures(terms.max_failures) and not hope():
                 tally.gave_up, tally.error = True, error
                 tally.trace = "".join(traceback.format_exception(error)) if error is not None else trial._ended or ""
                 return
 
 
-def _claiming(study: Study, terms: Terms, session: Session, at_end: ExitStack) -> Claiming:
+def _claiming(study: Runnable, terms: Terms, session: Session, at_end: ExitStack) -> Claiming:
     claimer = study.claimer(terms.trials, terms.rescue_after_s)
-    if terms.max_running is None:
-        return claimer
-    rack = StudyRack(study.store, claimer.view.keys, terms.max_running, study.me)
-    what = f"the cap of {terms.max_running} running trial{'s' * (terms.max_running != 1)}"
-    capped = Capped(claimer, Slots(study.store, rack, what, claimer.beat_s, study.stale_s), session)
-    at_end.callback(capped.leave)
-    return capped
-
-
-def counted(study: Study, total: int) -> Counted:
-    """The study as it was last seen here."""
-    goal = study.goal
-    if isinstance(goal, tuple):
-        return Counted(counts_of(study.view), None, total, front_size(study.view, goal))
-    best = best_of(study.view, goal, 1)
-    return Counted(counts_of(study.view), best[0].score if best else None, total)
+    claiming: Claiming = claimer
+    for cap in study.caps(terms.max_running):
+        slots = Slots(study.store, cap.rack, cap.what, claimer.beat_s, study.stale_s, names=cap.names)
+        capped = Capped(claiming, slots, session)
+        at_end.callback(capped.leave)
+        claiming = capped
+    return claiming
 
 
 def _try(trial: Trial, objective: Objective, session: Session, *, capture: bool) -> BaseException | None:

@@ -1,7 +1,8 @@
 """An attempt's private folder: where it is, and that nobody else could have planted it.
 
 Under ``DIBS_WORK``, else in the store; a bucket has no folders, so there it is in this machine's temporary folder,
-in one that is this user's alone. No link on the way is followed.
+in one that is this user's alone. Outside the store a name ends in the attempt's nonce: stores with studies of one name, or
+one made anew, meet there. No link on the way is followed.
 """
 
 from __future__ import annotations
@@ -13,21 +14,32 @@ from pathlib import Path
 from stat import S_ISDIR
 
 from dibs.errors import StoreError
+from dibs.record import TrialRecord
+from dibs.store import Store
 
 from ._attempt import Attempt
 
-__all__ = ["folder_of", "keep_log", "place_of", "temporary_place"]
+__all__ = ["folder_of", "keep_log", "place_of", "places_of", "temporary_place"]
 
 log = logging.getLogger("dibs")
+_NONCE = 12  # of its 32 digits
 
 
-def place_of(attempt: Attempt) -> Path:
-    """Where the attempt's folder is, or would be."""
-    work = attempt.keys.work(attempt.n, attempt.attempt)
-    if os.environ.get("DIBS_WORK"):
-        return Path(os.environ["DIBS_WORK"]).absolute() / work.removeprefix("study/")
-    root = attempt.store.backend.root
-    return root / work if root is not None else temporary_place() / work.removeprefix("study/")
+def place_of(attempt: Attempt, earlier: TrialRecord | None = None) -> Path:
+    """Where the attempt's folder is, or would be; or that of an ``earlier`` attempt at the trial."""
+    number, nonce = (attempt.attempt, attempt.nonce) if earlier is None else (earlier.attempt, earlier.nonce)
+    work = os.environ.get("DIBS_WORK")
+    return places_of(attempt.store, attempt.keys.work(attempt.n, number), nonce, Path(work) if work else None)[0]
+
+
+def places_of(store: Store, work: str, nonce: str, elsewhere: Path | None) -> list[Path]:
+    """Where an attempt's folder may be, the likeliest first. ``work``: as the store's keys name it; ``elsewhere``: what
+    ``DIBS_WORK`` says."""
+    root = store.backend.root
+    outside = [elsewhere.absolute()] if elsewhere is not None else []
+    outside += [temporary_place()] if root is None else []
+    own = f"{work.removeprefix('study/')}-{nonce[:_NONCE]}"
+    return [*(base / own for base in outside), *([root / work] if root is not None else [])]
 
 
 def folder_of(attempt: Attempt) -> Path:

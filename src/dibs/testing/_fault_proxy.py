@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 __all__ = ["FAULTS", "FaultProxy"]
 
 #: what can go wrong with a request. Those that write may have written, or may write later, or may not
-FAULTS = ("drop_answer", "drop_request", "late", "status", "stall", "cut")
+FAULTS = ("drop_answer", "drop_request", "late", "status", "stall", "cut", "flip")
 _STATUS = (409, 429, 500, 503)
 _WRITES = ("PUT", "DELETE", "POST")
 _BODY = b"<?xml version='1.0'?><Error><Code>%s</Code><Message>made up on the way</Message></Error>"
@@ -30,7 +30,7 @@ class FaultProxy:
     """``with FaultProxy(endpoint, seed, chances) as proxy: ... proxy.endpoint``; ``faults`` counts what it did.
 
     ``chances``: fault -> probability per request. ``late_s``: how late a late write lands, at most; ``stall_s``: how
-    long a stalled answer waits before it is dropped. An answer of 500 or 503 follows the write half of the time.
+    long a stalled answer waits before it is dropped. "flip" changes a bit of what is PUT. An answer of 500 or 503 follows the write half of the time.
     """
 
     def __init__(
@@ -125,6 +125,9 @@ class _Handler(BaseHTTPRequestHandler):
             if writes and status >= 500 and how >= 0.5:
                 self._unheard(body)
             return self._answer(status, [("Content-Type", "application/xml")], _BODY % _CODES[status])
+        if fault == "flip" and body and self.command == "PUT":
+            at = int(how * len(body))
+            body = body[:at] + bytes([body[at] ^ 1]) + body[at + 1 :]
         try:
             status, headers, data = self._forward(body)
         except (OSError, http.client.HTTPException):

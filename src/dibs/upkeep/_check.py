@@ -7,7 +7,6 @@ before a store is archived, or never.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator, Mapping
 
 from dibs.record import TrialRecord
@@ -16,11 +15,9 @@ from dibs.study._scoring import scores_in
 
 from ._findings import Finding, Report
 from ._inventory import Inventory, Step, take_inventory
-from ._layout import PER_ROLL
+from ._layout import PER_ROLL, ROLLED
 
 __all__ = ["check"]
-
-_NAME = re.compile(r"(\d{1,19})-(\d{1,19})", re.ASCII)  # of a copy in a roll: int() refuses 5000 digits
 
 
 def check(store: Store, *, deep: bool = False, step: Step | None = None) -> Report:
@@ -32,7 +29,8 @@ def check(store: Store, *, deep: bool = False, step: Step | None = None) -> Repo
     findings += _rolls(found)
     findings += _holes(found)
     findings += _blobs(store, found, deep)
-    findings += [Finding("temporary", entry.key, f"{max(0, entry.size)} bytes") for entry in found.temporaries]
+    unfinished = [*found.temporaries, *found.parts]
+    findings += [Finding("temporary", entry.key, f"{max(0, entry.size)} bytes") for entry in unfinished]
     findings += [
         Finding("orphan", entry.key, "the live curve of an attempt that is closed or gone")
         for (study, n, attempt), entry in sorted(found.live.items())
@@ -52,11 +50,12 @@ def _is_running(found: Inventory, study: str, n: int, attempt: int) -> bool:
 
 
 def _study(study: str, attempts: Mapping[tuple[int, int], TrialRecord | None]) -> Iterator[Finding]:
-    """What the attempts of one study say about each other."""
-    base = f"study/{study}/"
+    """What the attempts of one study, or of one sweep, say about each other."""
+    of_sweep = study.startswith("sweep/")
+    base = f"{study}/" if of_sweep else f"study/{study}/"
     asked = max((record.of for record in attempts.values() if record is not None), default=0)
     goals = {record.goal for record in attempts.values() if record is not None and record.goal}
-    if len(goals) > 1:
+    if len(goals) > 1 and not of_sweep:
         yield Finding("contradictory", base, "its records have different goals")
     carried: dict[str, int] = {}
     all_read = all(record is not None for record in attempts.values())
@@ -71,7 +70,7 @@ def _study(study: str, attempts: Mapping[tuple[int, int], TrialRecord | None]) -
         first = attempts.get((n, 0))
         if attempt and first is not None and (first.point, first.seed) != (record.point, record.seed):
             yield Finding("contradictory", key, "its point or seed is not the first attempt's")
-        if record.state == "done" and not scores_in(record):
+        if record.state == "done" and not scores_in(record) and not of_sweep:  # a cell is done by its copies
             wanted = (
                 f"not a score for each of its {len(record.goal)} goals" if type(record.goal) is tuple else "no score"
             )
@@ -85,7 +84,7 @@ def _rolls(found: Inventory) -> Iterator[Finding]:
     for study, key, records in found.rolls:
         attempts = found.records.get(study, {})
         for name, copy in records.items():
-            numbers = _NAME.fullmatch(name)
+            numbers = ROLLED.fullmatch(name)
             if numbers is None or not isinstance(copy, dict):
                 yield Finding("torn", key, f"it holds something under the name {name!r:.80}")
                 continue

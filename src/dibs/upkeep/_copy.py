@@ -12,7 +12,6 @@ import hashlib
 import os
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from dibs.backend import Backend, Object, Outcome
@@ -20,6 +19,8 @@ from dibs.errors import NewerFormat, RecordError, RefusedError, StoreError, Usag
 from dibs.record import decode
 from dibs.store import ADOPTED, COPY_OF, Settler, Store, adopt, blob_key, is_bucket, local_path, mark_copy
 
+from ._copied import Copied, Trouble
+from ._copy_finals import copy_finals
 from ._copy_rules import final, named_blobs, rule_of
 from ._inventory import entries_of
 from ._layout import place_of
@@ -31,42 +32,22 @@ _LARGE_BYTES, _LARGE_AT_ONCE = 1 << 20, 3  # each is in memory by parts of 8 MiB
 _TRIES = 5
 _OWN = ("marker", "verdict", "adopted")  # what each store says of itself
 _PASSING = ("live", "work")  # a running curve and an attempt's own folder are worth nothing without the attempt
-_ORDER = {"study": 0, "given": 1, "wish": 1, "release": 1, "stop": 1, "trial": 2, "again": 3, "roll": 4, "blob": 6}
+_ORDER = {
+    "study": 0,
+    "plan": 0,
+    "given": 1,
+    "wish": 1,
+    "release": 1,
+    "stop": 1,
+    "trial": 2,
+    "again": 3,
+    "roll": 4,
+    "blob": 6,
+}
 _SAID = {
     "other": "another owner's record is there: it is left alone",
     "closed twice": "both are closed, differently: the copy's is left alone",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Trouble:
-    """One thing that was not copied, and why."""
-
-    key: str
-    what: str
-
-
-@dataclass
-class Copied:
-    """What one pass did. ``same``: was there already; ``kept``: the copy's is as late or later."""
-
-    records: int = 0
-    blobs: int = 0
-    bytes: int = 0
-    same: int = 0
-    kept: int = 0
-    skipped: int = 0
-    troubles: list[Trouble] = field(default_factory=list)
-
-    def add(self, other: Copied) -> None:
-        """Count what the other one counted, too."""
-        self.records += other.records
-        self.blobs += other.blobs
-        self.bytes += other.bytes
-        self.same += other.same
-        self.kept += other.kept
-        self.skipped += other.skipped
-        self.troubles += other.troubles
 
 
 def open_copy(source: Store, url: str) -> Store:
@@ -143,6 +124,7 @@ class Copier:
                     told.add(one)
                 if self._step is not None:
                     self._step(min(len(keys), start + _AT_ONCE), told.bytes)
+            copy_finals(self.source, self.copy, told)
         told.troubles.sort(key=lambda trouble: trouble.key)
         return told
 
@@ -186,6 +168,9 @@ class Copier:
             raise StoreError(f"{wrong}: nobody knows what it refers to", key=key) from None
         except RecordError as wrong:
             told.troubles.append(Trouble(key, f"it does not read and is not copied: {wrong}"))
+            return
+        except UsageError:  # such as .nfs0001, or what another program put into the bucket
+            told.troubles.append(Trouble(key, "no object of a store has such a name, and it is not copied"))
             return
         for digest, certain in named_blobs(kind, body):
             if not self._blob(digest, told) and certain:

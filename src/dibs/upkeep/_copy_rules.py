@@ -14,7 +14,11 @@ from dibs.record import CLOSED, decode
 __all__ = ["Rule", "final", "named_blobs", "rule_of"]
 
 Rule = Literal["create", "same", "replace", "keep", "other", "closed twice"]
-_REWRITTEN = ("name", "slot")  # kinds that have no closing state of their own but are rewritten by who claimed them
+_REWRITTEN = (
+    "name",
+    "slot",
+    "place",
+)  # kinds that have no closing state of their own but are rewritten by who claimed them
 
 
 def rule_of(data: bytes, body: Mapping[str, Any], there: bytes | None, *, exclusive: bool) -> Rule:

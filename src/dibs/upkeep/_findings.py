@@ -10,12 +10,13 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ._layout import place_of
+
 __all__ = ["KINDS", "Finding", "Report"]
 
 #: kind -> (is it a fault, what it means, what to do)
 KINDS: dict[str, tuple[bool, str, str]] = {
-    "torn": (True, "the object does not parse: it counts as running since its last write, without a score",
-             "a running trial mends itself or is rescued; else remove the file by hand and the trial runs again"),
+    "torn": (True, "the object does not parse: who reads goes on without it", "restore the file from a copy, or remove it by hand"),
     "newer": (True, "a later version of dibs wrote it", "upgrade dibs on this machine"),
     "foreign": (False, "no version of dibs puts a file there", "move it out of the store"),
     "link": (True, "a link stands where a folder of the store belongs: nobody follows it, and what it leads to is not seen",
@@ -35,6 +36,36 @@ KINDS: dict[str, tuple[bool, str, str]] = {
     "unwritten": (False, "a claim whose record was never written", "it counts as running and is rescued when quiet"),
 }  # fmt: skip
 
+_FREE = "remove the file by hand, which frees the name"
+#: place of an object that does not parse (or was never written) -> what it means there, what to do
+_BY_PLACE: dict[str, tuple[str, str]] = {
+    **dict.fromkeys(("trial", "again"), (
+        "the record does not parse: it counts as running since its last write, without a score",
+        "a running trial mends itself or is rescued; else remove the file by hand and the trial runs again")),
+    "study": ("the study's definition does not parse: nobody can join, results are still read",
+              "restore the file from a copy; without one remove it by hand: who brings space, goal and seed writes it anew"),
+    "roll": ("a cache of closed trials does not parse: reading takes longer, nothing is lost while their own records are there",
+             "nothing to do"),
+    "entries": ("a cache of an Optuna journal does not parse: reading takes longer, nothing is lost", "nothing to do"),
+    "live": ("the curve of a running trial does not parse: no pruner hears it", "nothing to do: its owner writes it anew"),
+    "wish": ("a wish does not parse: nobody serves it", "remove the file by hand and enqueue the point again"),
+    "given": ("an attached result does not parse: no sampler sees it", "remove the file by hand and attach it again"),
+    "name": ("a claimed name does not parse: it stays claimed, and nobody can tell by whom", _FREE),
+    "verdict": ("a verdict of the doctor does not parse: it is not minded", "let the machines meet again: dibs doctor --join"),
+}  # fmt: skip
+_UNWRITTEN_STUDY = (
+    "a study was claimed and its definition never written: nobody can join",
+    "if the process that did so is dead, remove the folder beside it that ends in .claim, and whoever comes next creates it",
+)
+
+
+def _said(kind: str, key: str) -> tuple[str, str]:
+    """(what it means, what to do): of what does not read, that depends on what it is."""
+    place, (_, meaning, cure) = place_of(key).kind, KINDS[kind]
+    if kind == "torn":
+        return _BY_PLACE.get(place, (meaning, cure))
+    return _UNWRITTEN_STUDY if (kind, place) == ("unwritten", "study") else (meaning, cure)
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -51,11 +82,11 @@ class Finding:
 
     @property
     def meaning(self) -> str:
-        return KINDS[self.kind][1]
+        return _said(self.kind, self.key)[0]
 
     @property
     def cure(self) -> str:
-        return KINDS[self.kind][2]
+        return _said(self.kind, self.key)[1]
 
 
 @dataclass(frozen=True, slots=True)

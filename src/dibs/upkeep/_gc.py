@@ -6,6 +6,7 @@ to. Records, rolls, notes and claims are never removed: a removed name could be 
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -13,12 +14,13 @@ from dibs.backend import Entry
 from dibs.errors import StoreError
 from dibs.store import Store
 
-from ._inventory import Inventory, Step, take_inventory
+from ._inventory import Inventory, Step, part_at, take_inventory
 
 __all__ = ["Garbage", "Removal", "collect", "find_garbage"]
 
 BLOB_AGE_S = 24 * 3600.0  # who puts a blob that is there renews it, and names it within this time
 OTHER_AGE_S = 3600.0
+_PART = "/final/.part-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +78,16 @@ def _candidates(found: Inventory, blob_age_s: float, other_age_s: float) -> Iter
     yield "a blob nothing refers to", blob_age_s, blobs
     yield "the live curve of a closed attempt", other_age_s, live
     yield "a write that was never finished", other_age_s, found.temporaries
+    yield "a durable copy that was never finished", blob_age_s, found.parts  # a large one is read back for hours
 
 
 def collect(store: Store, removals: Sequence[Removal]) -> list[Removal]:
     """Remove them, each only if it is still what it was; returns what was removed. Raises StoreError."""
     removed = []
     for removal in removals:
+        if _PART in removal.key:
+            removed += [removal] if _remove_part(store, removal) else []
+            continue
         current = next(
             (e for e in store.backend.list(_folder(removal.key), details=True) if e.key == removal.key), None
         )
@@ -93,6 +99,19 @@ def collect(store: Store, removals: Sequence[Removal]) -> list[Removal]:
         except StoreError as wrong:
             raise StoreError(f"{len(removed)} objects were removed, then: {wrong}", key=removal.key) from None
     return removed
+
+
+def _remove_part(store: Store, removal: Removal) -> bool:
+    """Remove a folder of half copies, if it is what it was."""
+    root = store.backend.root
+    current = part_at(root, removal.key) if root is not None else None
+    if root is None or current is None or (current.version, current.modified) != (removal.version, removal.modified):
+        return False
+    try:
+        shutil.rmtree(root / removal.key)
+    except OSError as wrong:
+        raise StoreError(f"{root / removal.key} cannot be removed: {wrong.strerror or wrong}") from wrong
+    return True
 
 
 def _folder(key: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 from dibs.backend import Entry
@@ -12,14 +14,15 @@ from dibs.record import TrialRecord, decode, decode_trial
 from dibs.store import Store
 
 from ._findings import Finding
-from ._layout import Place, place_of
+from ._layout import ROLLED, Place, is_digest, place_of
 
-__all__ = ["Inventory", "entries_of", "take_inventory"]
+__all__ = ["Inventory", "entries_of", "part_at", "take_inventory"]
 
 Step = Callable[[int], None]
 _RECORDS = ("trial", "again")
-# a roll is a cache: what it names, its originals name; a curve and Optuna's operations name no blob
+# a roll that does not read is a cache lost: what it names, its originals name; a curve and Optuna's operations name no blob
 _NAMES_NOTHING = ("roll", "live", "entry", "entries")
+_ROOTS = {"study": ("work",), "sweep": ("work", "final")}  # and what below them are no objects, but people's files
 _PASSING = ("tmp", "doctor", "probe")  # what is under them comes and goes: writes, meetings of the doctor, a probe
 
 
@@ -31,6 +34,7 @@ class Inventory:
     bytes: int = 0
     blobs: dict[str, Entry] = field(default_factory=dict)  # digest -> entry
     temporaries: list[Entry] = field(default_factory=list)
+    parts: list[Entry] = field(default_factory=list)  # durable copies of sweeps that were never finished
     live: dict[tuple[str, int, int], Entry] = field(default_factory=dict)
     records: dict[str, dict[tuple[int, int], TrialRecord | None]] = field(default_factory=dict)  # study -> attempts
     rolls: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)  # (study, key, "n-a" -> record)
@@ -53,26 +57,85 @@ def take_inventory(store: Store, step: Step | None = None) -> Inventory:
         if step is not None:
             step(found.objects)
         _sort_in(store, found, entry, place_of(entry.key))
+    for study, key, records in found.rolls:
+        _only_copies(found, found.records.get(study, {}), key, records)
     found.temporaries = list(store.backend.list("tmp/", details=True))
+    found.parts = list(parts_of(store))
     return found
 
 
+def _only_copies(
+    found: Inventory, attempts: dict[tuple[int, int], TrialRecord | None], key: str, records: dict[str, Any]
+) -> None:
+    """The blobs named by copies whose originals somebody removed: for every reader such a copy is the record."""
+    for name, copy in records.items():
+        numbers = ROLLED.fullmatch(name)
+        if numbers is None or not isinstance(copy, dict) or (int(numbers[1]), int(numbers[2])) in attempts:
+            continue
+        files = copy.get("files")
+        for digest in (copy.get("blob"), *(files.values() if isinstance(files, dict) else ())):
+            if isinstance(digest, str) and is_digest(digest):
+                found.named.setdefault(digest, key)
+
+
+def parts_of(store: Store) -> Iterator[Entry]:
+    """Folders of durable copies that were never finished, each as one entry: all its bytes, and the newest stamp within.
+
+    Copies that go to a folder outside the store are not looked at.
+    """
+    root = store.backend.root
+    if root is None or _is_link(store, "sweep"):
+        return
+    for segment in sorted(store.backend.names("sweep/")):
+        place = root / "sweep" / segment / "final"
+        if _is_link(store, f"sweep/{segment}") or place.is_symlink():
+            continue
+        for path in sorted(place.glob(".part-*")):
+            found = part_at(root, path.relative_to(root).as_posix())
+            if found is not None:
+                yield found
+
+
+def part_at(root: Path, key: str) -> Entry | None:
+    """One of them as it is now; None if it is gone."""
+    try:
+        stats = [path.lstat() for path in (root / key, *sorted((root / key).rglob("*")))]
+    except OSError:
+        return None
+    newest = max(stat.st_mtime for stat in stats)
+    return Entry(key, f"{len(stats)}", newest, sum(stat.st_size for stat in stats if S_ISREG(stat.st_mode)))
+
+
 def entries_of(store: Store) -> Iterator[Entry]:
-    """All keys but temporaries and the attempts' own folders."""
+    """All keys but temporaries, the attempts' own folders and the folders of durable copies."""
     backend = store.backend
     for name in sorted(backend.names("")):
         if name in _PASSING:
             continue
-        if name != "study" or _is_link(store, name):
+        if name not in _ROOTS or _is_link(store, name):
             yield from _below(store, "", name)
             continue
-        for segment in sorted(backend.names("study/")):
-            parts = [] if _is_link(store, f"study/{segment}") else backend.names(f"study/{segment}/")
+        for segment in sorted(backend.names(f"{name}/")):
+            parts = [] if _is_link(store, f"{name}/{segment}") else backend.names(f"{name}/{segment}/")
             if not parts:
-                yield from _below(store, "study/", segment)
+                yield from _below(store, f"{name}/", segment)
             for part in sorted(parts):
-                if part != "work":
-                    yield from _below(store, f"study/{segment}/", part)
+                if part not in _ROOTS[name]:
+                    yield from _below(store, f"{name}/{segment}/", part)
+                if part in _RECORDS:
+                    yield from _folders_for_records(store, f"{name}/{segment}/{part}/")
+
+
+def _folders_for_records(store: Store, prefix: str) -> Iterator[Entry]:
+    """Folders where a record belongs: no listing of keys has them, and yet nobody can claim that trial any more."""
+    root = store.backend.root
+    if root is None or _is_link(store, prefix[:-1]):
+        return
+    for block in store.backend.names(prefix):
+        for name in store.backend.names(f"{prefix}{block}/"):
+            key = f"{prefix}{block}/{name}"
+            if place_of(key).kind in _RECORDS and (root / key).is_dir() and not _is_link(store, key):
+                yield Entry(key, "", 0.0, -1)
 
 
 def _below(store: Store, prefix: str, name: str) -> Iterator[Entry]:
@@ -105,7 +168,11 @@ def _is_link(store: Store, key: str) -> bool:
 
 
 def _sort_in(store: Store, found: Inventory, entry: Entry, place: Place) -> None:
-    if place.kind == "foreign" and entry.key.partition("/")[0] in ("study", "name") and _is_link(store, entry.key):
+    if (
+        place.kind == "foreign"
+        and entry.key.partition("/")[0] in ("study", "sweep", "name")
+        and _is_link(store, entry.key)
+    ):
         _unreadable(found, entry.key, "link", "what is behind it was not looked at", place)
         return
     if place.kind == "foreign":
@@ -171,13 +238,25 @@ def _other(found: Inventory, body: dict[str, Any], key: str, place: Place) -> No
         records = body.get("records")
         if isinstance(records, dict):
             found.rolls.append((place.study, key, records))
-            return
-        found.findings.append(Finding("torn", key, "it holds no records"))
+        else:
+            found.findings.append(Finding("torn", key, "it holds no records"))
     elif place.kind == "wish":
         found.wishes.setdefault(place.study, set()).add(place.digest)
     elif place.kind == "study":
         found.definitions[place.study] = body
+    elif place.kind == "plan":
+        for digest in _planned(body, key):
+            found.named.setdefault(digest, key)
     _references(found, body, key)
+
+
+def _planned(body: dict[str, Any], key: str) -> list[str]:
+    """The digests of the scripts and configs that a plan's cells run with. Raises RecordError."""
+    try:
+        digests = [*body["task"].get("scripts", {}).values(), *(cell.get("config") for cell in body["cells"])]
+    except (KeyError, TypeError, AttributeError):
+        raise RecordError(f"{key} is not the plan of a sweep", key=key) from None
+    return [digest for digest in digests if isinstance(digest, str)]
 
 
 def _references(found: Inventory, body: Any, key: str) -> None:
@@ -189,5 +268,5 @@ def _references(found: Inventory, body: Any, key: str) -> None:
             stack.extend(value.values())
         elif isinstance(value, list):
             stack.extend(value)
-        elif isinstance(value, str) and len(value) == 64 and not set(value) - set("0123456789abcdef"):
+        elif isinstance(value, str) and is_digest(value):
             found.references.setdefault(value, key)

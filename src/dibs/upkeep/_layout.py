@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 from dibs.store import BLOCK, JournalKeys
 
-__all__ = ["PER_ROLL", "Place", "place_of"]
+__all__ = ["PER_ROLL", "ROLLED", "Place", "is_digest", "place_of"]
 
 _N = r"(?P<n>\d{8,})-(?P<attempt>\d+)"
 _SEGMENT = r"[a-z0-9._%-]+"
+_EITHER = rf"(study/(?P<study>{_SEGMENT})|sweep/(?P<sweep>{_SEGMENT}))"
 _SHAPES = [
     (kind, re.compile(shape))
     for kind, shape in {
@@ -20,27 +21,32 @@ _SHAPES = [
         "name": rf"name/{_SEGMENT}\.json",
         "blob": r"blobs/(?P<two>[0-9a-f]{2})/(?P<digest>(?P=two)[0-9a-f]{62})",
         "study": rf"study/(?P<study>{_SEGMENT})/study\.json",
-        "trial": rf"study/(?P<study>{_SEGMENT})/trial/(?P<block>\d{{6,}})/{_N}\.json",
-        "again": rf"study/(?P<study>{_SEGMENT})/again/(?P<block>\d{{6,}})/{_N}\.json",
-        "live": rf"study/(?P<study>{_SEGMENT})/live/(?P<block>\d{{6,}})/{_N}\.json",
-        "roll": rf"study/(?P<study>{_SEGMENT})/roll/(?P<level>[01])/(?P<seq>\d{{8,}})\.json",
+        "trial": rf"{_EITHER}/trial/(?P<block>\d{{6,}})/{_N}\.json",
+        "again": rf"{_EITHER}/again/(?P<block>\d{{6,}})/{_N}\.json",
+        "live": rf"{_EITHER}/live/(?P<block>\d{{6,}})/{_N}\.json",
+        "roll": rf"{_EITHER}/roll/(?P<level>[01])/(?P<seq>\d{{8,}})\.json",
         "given": rf"study/(?P<study>{_SEGMENT})/given/(?P<digest>[0-9a-f]{{64}})\.json",
         "wish": rf"study/(?P<study>{_SEGMENT})/note/wish/(?P<digest>[0-9a-f]{{64}})\.json",
-        "release": rf"study/(?P<study>{_SEGMENT})/note/release/{_N}\.json",
-        "stop": rf"study/(?P<study>{_SEGMENT})/note/(stop|go)/\d+\.json",
-        "other": r"(sweep|champion|round)/.+",  # what other versions build on the same claim: not judged, but read
-        "slot": rf"study/(?P<study>{_SEGMENT})/slot/\d+/\d+\.json",
+        "release": rf"{_EITHER}/note/release/{_N}\.json",
+        "stop": rf"{_EITHER}/note/(stop|go)/\d+\.json",
+        "plan": rf"sweep/(?P<sweep>{_SEGMENT})/plan/\d{{8,}}\.json",
+        "mark": rf"sweep/(?P<sweep>{_SEGMENT})/mark/{_SEGMENT}/{_SEGMENT}\.json",
+        "slot": rf"{_EITHER}/slot/\d+/\d+\.json",
+        "place": rf"sweep/(?P<sweep>{_SEGMENT})/host/{_SEGMENT}/\d+/\d+\.json",
         "entry": rf"optuna/(?P<journal>{_SEGMENT})/entry/(?P<folder>\d{{6,}})/(?P<number>\d{{8,}})\.json",
         "entries": rf"optuna/(?P<journal>{_SEGMENT})/roll/(?P<number>\d{{6,}})\.json",
-        "work": rf"study/(?P<study>{_SEGMENT})/work/{_N}(/.*)?",
+        "work": rf"{_EITHER}/work/{_N}(/.*)?",
+        "other": r"(sweep|champion|round)/.+",  # what other versions build on the same claim: not judged, but read
     }.items()
 ]
 PER_ROLL = JournalKeys.PER_ROLL
+ROLLED = re.compile(r"(\d{1,19})-(\d{1,19})", re.ASCII)  # the name of a copy in a roll: int() refuses 5000 digits
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class Place(NamedTuple):
-    """What a key is for. ``study`` is the escaped segment (or the journal's, whose entries have their number as n);
-    n and attempt are -1 where there are none."""
+    """What a key is for. ``study`` is the escaped segment (``sweep/`` and a sweep's, or the journal's, whose entries have their
+    number as n); n and attempt are -1 where there are none."""
 
     kind: str
     study: str = ""
@@ -58,7 +64,7 @@ def place_of(key: str) -> Place:
         parts = found.groupdict()
         place = Place(
             kind,
-            parts.get("study") or parts.get("journal") or "",
+            parts.get("study") or parts.get("journal") or (f"sweep/{parts['sweep']}" if parts.get("sweep") else ""),
             int(parts.get("n") or parts.get("number") or -1),
             int(parts.get("attempt") or -1),
             parts.get("digest") or "",
@@ -69,6 +75,11 @@ def place_of(key: str) -> Place:
             return Place("foreign")
         return place
     return Place("foreign")
+
+
+def is_digest(text: str) -> bool:
+    """Whether it may be the digest of a blob."""
+    return _DIGEST.fullmatch(text) is not None
 
 
 def _in_its_block(kind: str, place: Place, block: int) -> bool:

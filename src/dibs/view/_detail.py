@@ -9,6 +9,7 @@ from dibs.record import Who
 from dibs.study._fold import Seen
 from dibs.study._replay import replay
 from dibs.study._scoring import score_in, scores_in
+from dibs.study._workplace import places_of
 
 from ._live import Curve, live_of, told_of
 from ._models import AttemptDetail, Problem, Replayed, TrialDetail
@@ -21,7 +22,7 @@ _LOST = "the curve and the traceback are out of reach; the record with its score
 
 
 def trial_detail(source: Source, n: int, *, work: Path | None = None, again: bool = False) -> TrialDetail:
-    """Trial ``n`` as seen now. ``work``: where attempts have their folders, if not in the store (``DIBS_WORK``).
+    """Trial ``n`` as seen now. ``work``: where attempts have their folders, if ``DIBS_WORK`` says so.
     ``again``: also ask the sampler once more, with what the trial's asker had seen, and compare.
 
     Writes nothing. Raises NotFound if nobody has claimed that trial, StoreError if the store does not answer.
@@ -91,8 +92,5 @@ def _attempt(source: Source, seen: Seen, work: Path | None) -> AttemptDetail:
 
 def _folder(source: Source, seen: Seen, work: Path | None) -> Path | None:
     """The attempt's private folder, if it is on this machine."""
-    path = source.view.keys.work(seen.n, seen.attempt)
-    root = source.store.backend.root
-    places = [work / path.removeprefix("study/")] if work is not None else []
-    places += [root / path] if root is not None else []
-    return next((place for place in places if place.is_dir()), None)
+    path, nonce = source.view.keys.work(seen.n, seen.attempt), seen.record.nonce if seen.record else ""
+    return next((place for place in places_of(source.store, path, nonce, work) if place.is_dir()), None)

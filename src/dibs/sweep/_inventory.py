@@ -1,0 +1,231 @@
+"""What lies where durable copies go: sizes, and digests read off the bytes. Reads only, and follows no link."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+from dibs.errors import DibsError, StoreError
+from dibs.store import Store, SweepKeys, blob_key
+
+from ._models import Plan
+from ._paths import is_name
+from ._reconcile import Inventory, Lying
+from ._runs import CellStanding
+
+__all__ = [
+    "ASIDE",
+    "MANIFEST",
+    "NOFOLLOW",
+    "Step",
+    "chunks_of",
+    "files_in",
+    "final_place",
+    "hash_file",
+    "take_inventory",
+]
+
+Step = Callable[[int, int], None]
+MANIFEST = "manifest.json"
+ASIDE = ".quarantine"
+_CHUNK = 1 << 20
+_THREADS = 4
+NOFOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+def final_place(store: Store, plan: Plan) -> Path | None:
+    """The folder of all durable copies; None where they are blobs of the store."""
+    if plan.task.final is not None:
+        return Path(plan.task.final)
+    root = store.backend.root
+    return root / SweepKeys(plan.sweep).final("x").rpartition("/")[0] if root is not None else None
+
+
+def take_inventory(
+    store: Store,
+    plan: Plan,
+    standings: Sequence[CellStanding],
+    *,
+    quick: bool = False,
+    threads: int = _THREADS,
+    step: Step | None = None,
+) -> Inventory:
+    """What lies there. ``quick``: sizes only. ``step`` is told (files looked at, files there are).
+
+    A file that cannot be read is told as such. Raises StoreError if the place itself cannot be.
+    """
+    place = final_place(store, plan)
+    if place is None:
+        return _blobs(store, standings, quick, threads, step)
+    if plan.task.final is not None and not place.exists() and any(each.state == "done" for each in standings):
+        raise StoreError(f"{place}, where durable copies lie, is not there, and cells are done: is it mounted here?")
+    cells, stray = _folders(place)
+    asked: list[tuple[str, str, Path, Lying]] = []
+    for cell in cells:
+        asked += [(cell, name, path, lying) for name, path, lying in files_in(place / cell) if name != MANIFEST]
+    read = _each(
+        [lambda path=path, lying=lying: _hashed(path, lying, quick) for _, _, path, lying in asked],  # type: ignore[misc]
+        threads, step,
+    )  # fmt: skip
+    found: dict[str, dict[str, Lying]] = {cell: {} for cell in cells}
+    for (cell, name, _, _), lying in zip(asked, read, strict=True):
+        found[cell][name] = lying
+    of = {cell: at for cell in cells if (at := _manifest(place / cell)) is not None}
+    return Inventory(str(place), found, of, tuple(stray), _aside(place), quick)
+
+
+def files_in(folder: Path) -> list[tuple[str, Path, Lying]]:
+    """Every file beneath a folder by its path within; what is no plain file, or no folder that reads, says why."""
+    found: list[tuple[str, Path, Lying]] = []
+
+    def look(where: Path) -> Iterator[Path]:
+        try:
+            return iter(sorted(where.iterdir()))
+        except OSError as wrong:
+            name = where.relative_to(folder).as_posix()
+            found.append((name, where, Lying(-1, why=f"the folder cannot be read: {wrong.strerror}")))
+            return iter(())
+
+    left = [look(folder)]
+    while left:
+        path = next(left[-1], None)
+        if path is None:
+            left.pop()
+            continue
+        name = path.relative_to(folder).as_posix()
+        try:
+            told = path.lstat()
+        except OSError as wrong:
+            found.append((name, path, Lying(-1, why=f"it cannot be looked at: {wrong.strerror}")))
+            continue
+        if stat.S_ISDIR(told.st_mode):
+            left.append(look(path))
+        elif stat.S_ISREG(told.st_mode):
+            found.append((name, path, Lying(told.st_size)))
+        else:
+            what = "a link" if stat.S_ISLNK(told.st_mode) else "no plain file"
+            found.append((name, path, Lying(-1, why=f"it is {what}")))
+    return found
+
+
+def chunks_of(path: Path, start: int = 0) -> Iterator[bytes]:
+    """A plain file's bytes from the ``start``-th on. Raises OSError; a link is not followed."""
+    with os.fdopen(os.open(path, os.O_RDONLY | NOFOLLOW), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(0, "it is no plain file")
+        file.seek(start)
+        while chunk := file.read(_CHUNK):
+            yield chunk
+
+
+def hash_file(path: Path) -> tuple[int, str]:
+    """Size and SHA-256 of what was read, so that both are of the same bytes. Raises OSError."""
+    return _hash(chunks_of(path))
+
+
+def _hash(chunks: Iterable[bytes]) -> tuple[int, str]:
+    hasher, size = hashlib.sha256(), 0
+    for chunk in chunks:
+        hasher.update(chunk)
+        size += len(chunk)
+    return size, hasher.hexdigest()
+
+
+def _hashed(path: Path, lying: Lying, quick: bool) -> Lying:
+    if lying.why is not None or quick:
+        return lying
+    try:
+        return Lying(*hash_file(path))
+    except OSError as wrong:
+        return Lying(lying.size, why=f"it cannot be read: {wrong.strerror or wrong}")
+
+
+def _each(calls: Sequence[Callable[[], Lying]], threads: int, step: Step | None) -> list[Lying]:
+    """What the calls answer, in order, several at a time."""
+    found = []
+    with ThreadPoolExecutor(max(1, threads), thread_name_prefix="dibs-hash") as pool:
+        for lying in pool.map(lambda call: call(), calls):
+            found.append(lying)
+            if step is not None:
+                step(len(found), len(calls))
+    return found
+
+
+def _folders(place: Path) -> tuple[list[str], list[str]]:
+    """The folders of results, and what else is there; temporaries (``.part-...``) and what was put aside are neither."""
+    cells: list[str] = []
+    stray: list[str] = []
+    try:
+        found = sorted(os.scandir(place), key=lambda each: each.name)
+    except FileNotFoundError:
+        return [], []
+    except OSError as wrong:
+        raise StoreError(f"{place}, where durable copies lie, cannot be read: {wrong.strerror or wrong}") from wrong
+    for each in found:
+        if each.name.startswith(".part-") or each.name == ASIDE:
+            continue
+        (cells if is_name(each.name) and each.is_dir(follow_symlinks=False) else stray).append(each.name)
+    return cells, stray
+
+
+def _aside(place: Path) -> dict[str, int]:
+    """How many copies of each cell were put aside: ``<name>-<n>-<attempt>``."""
+    counts: dict[str, int] = {}
+    with suppress(OSError):
+        for each in os.scandir(place / ASIDE):
+            name = each.name.rsplit("-", 2)[0]
+            counts[name] = counts.get(name, 0) + 1
+    return counts
+
+
+def _manifest(folder: Path) -> tuple[int, int] | None:
+    """The trial and attempt that a folder of results says it is of."""
+    try:
+        body = json.loads(b"".join(chunks_of(folder / MANIFEST)))
+        return int(body["n"]), int(body["attempt"])
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
+def _blobs(store: Store, standings: Sequence[CellStanding], quick: bool, threads: int, step: Step | None) -> Inventory:
+    asked = [
+        (each.cell.name, name.removeprefix("final/"), digest)
+        for each in standings
+        if each.counts is not None and each.state in ("done", "dropped")
+        for name, digest in each.counts.files.items()
+        if name.startswith("final/")
+    ]
+    read = _each(
+        [lambda digest=digest: _blob(store, digest, quick) for _, _, digest in asked],  # type: ignore[misc]
+        threads, step,
+    )  # fmt: skip
+    found: dict[str, dict[str, Lying]] = {}
+    for (cell, name, _), lying in zip(asked, read, strict=True):
+        if lying is not None:
+            found.setdefault(cell, {})[name] = lying
+    there: Mapping[str, Mapping[str, Lying]] = {
+        cell: {name: lying for name, lying in files.items() if lying.why != _GONE} for cell, files in found.items()
+    }
+    return Inventory(f"the blobs of {store.url}", there, quick=quick)
+
+
+_GONE = "gone"
+
+
+def _blob(store: Store, digest: str, quick: bool) -> Lying:
+    try:
+        key = blob_key(digest)
+        if quick:
+            folder = key.rpartition("/")[0] + "/"
+            sizes = [each.size for each in store.backend.list(folder, details=True) if each.key == key]
+            return Lying(sizes[0]) if sizes else Lying(0, why=_GONE)
+        chunks = store.backend.stream(key)
+        return Lying(*_hash(chunks)) if chunks is not None else Lying(0, why=_GONE)
+    except DibsError as wrong:
+        return Lying(-1, why=str(wrong))

@@ -1,0 +1,93 @@
+"""Steps of a sweep that are taken once, as claims: a pull was verified, that was taken back, the machines may go.
+
+``verified/<manifest>-<k>`` counts unless ``revoked/<manifest>-<k>`` is there: who verifies the same manifest again, after it was
+mended, takes the next k. ``release/<k>``: the releases, in their order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dibs.errors import RecordError
+from dibs.record import decode
+from dibs.store import Store, SweepKeys
+
+__all__ = ["Mark", "claim_release", "mark_verified", "releases", "revoke", "verified"]
+
+_VERIFIED = re.compile(r"([0-9a-f]{64})-(\d+)\Z")
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One of them: its name behind the kind, and what was written."""
+
+    name: str
+    body: Mapping[str, Any]
+
+
+def mark_verified(store: Store, sweep: str, manifest: str, body: Mapping[str, Any], me: str | None = None) -> bool:
+    """Say that this manifest was verified; False if that was said before, and counts. Durable when it returns."""
+    taken, revoked = _numbers(store, sweep, "verified", manifest), _numbers(store, sweep, "revoked", manifest)
+    if taken and max(taken) not in revoked:
+        return False
+    return _claim(store, sweep, "verified", f"{manifest}-{max(taken, default=-1) + 1}", body, me)
+
+
+def revoke(store: Store, sweep: str, manifest: str, why: str, me: str | None = None) -> bool:
+    """Take back that the manifest was verified; False if it was not."""
+    taken, revoked = _numbers(store, sweep, "verified", manifest), _numbers(store, sweep, "revoked", manifest)
+    if not taken or max(taken) in revoked:
+        return False
+    return _claim(store, sweep, "revoked", f"{manifest}-{max(taken)}", {"why": why}, me)
+
+
+def verified(store: Store, sweep: str) -> list[Mark]:
+    """What was verified and not taken back; a mark that does not parse proves nothing."""
+    gone = set(_names(store, sweep, "revoked"))
+    names = [name for name in _names(store, sweep, "verified") if name not in gone and _VERIFIED.match(name)]
+    return _read(store, sweep, "verified", names)
+
+
+def releases(store: Store, sweep: str) -> list[Mark]:
+    """Every release, the first one first."""
+    names = sorted((name for name in _names(store, sweep, "release") if name.isdecimal()), key=int)
+    return _read(store, sweep, "release", names)
+
+
+def claim_release(store: Store, sweep: str, body: Mapping[str, Any], me: str | None = None) -> bool:
+    """Write the next release; False if somebody else was quicker. Durable when it returns."""
+    k = max((int(name) for name in _names(store, sweep, "release") if name.isdecimal()), default=-1) + 1
+    return _claim(store, sweep, "release", str(k), body, me)
+
+
+def _claim(store: Store, sweep: str, kind: str, name: str, body: Mapping[str, Any], me: str | None) -> bool:
+    whole = {**store.head(f"sweep-{kind}", me), "sweep": sweep, **body}
+    return store.settler.claim(SweepKeys(sweep).mark(kind, name), whole, durable=True) is not None
+
+
+def _names(store: Store, sweep: str, kind: str) -> list[str]:
+    prefix = SweepKeys(sweep).marks(kind)
+    return sorted(entry.key.removeprefix(prefix).removesuffix(".json") for entry in store.backend.list(prefix))
+
+
+def _numbers(store: Store, sweep: str, kind: str, manifest: str) -> set[int]:
+    found = [_VERIFIED.match(name) for name in _names(store, sweep, kind)]
+    return {int(match[2]) for match in found if match is not None and match[1] == manifest}
+
+
+def _read(store: Store, sweep: str, kind: str, names: list[str]) -> list[Mark]:
+    keys = [SweepKeys(sweep).mark(kind, name) for name in names]
+    found = []
+    for name, key, there in zip(names, keys, store.backend.read_many(keys), strict=True):
+        if there is None or isinstance(there, RecordError):
+            continue
+        try:
+            body = decode(there.data, key)
+        except RecordError:
+            continue
+        if body.get("kind") == f"sweep-{kind}" and body.get("sweep") == sweep:
+            found.append(Mark(name, body))
+    return found

@@ -1,0 +1,24 @@
+"""``reconcile``: is every result there, and is it what it was when it was copied? Reads only."""
+
+from __future__ import annotations
+
+from dibs.store import Store
+
+from ._inventory import Step, take_inventory
+from ._models import Plan
+from ._reconcile import Reconciled, compare
+from ._standing import standing
+
+__all__ = ["reconcile"]
+
+
+def reconcile(
+    store: Store, plan: Plan, *, quick: bool = False, threads: int = 4, step: Step | None = None
+) -> Reconciled:
+    """Hold the roster against the durable copies, every byte of which is read. ``quick``: their sizes only.
+
+    ``step`` is told (files read, files there are). Raises StoreError if the store, or the place of the copies, does not
+    answer.
+    """
+    standings = standing(store, plan)
+    return compare(plan, standings, take_inventory(store, plan, standings, quick=quick, threads=threads, step=step))
