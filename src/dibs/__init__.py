@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         Sobol,
         Threshold,
     )  # fmt: skip
+    from .sink import Sink, SinkRecord
     from .space import Choice, Constant, Float, Int, Space
     from .store import Store
     from .study import Study, Trial, TrialResult
@@ -55,6 +56,7 @@ _HOMES = {
         "CMAES", "GP", "NSGA2", "TPE", "Asha", "Auto", "Diverged", "Grid", "History", "Hyperband", "Median", "Patience",
         "Percentile", "Random", "Sobol", "Threshold",
     ],
+    "sink": ["Sink", "SinkRecord"],
     "space": ["Choice", "Constant", "Float", "Int", "Space"],
     "store": ["Store"],
     "study": ["Study", "Trial", "TrialResult"],
@@ -63,10 +65,11 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __version__ = "0.1.0"
 __all__ = [
-    "CMAES", "GP", "NSGA2", "TPE", "AlreadyClosed", "Asha", "Auto", "Choice", "Constant", "DibsError", "Diverged", "Float",
-    "Grid", "History", "Hyperband", "Int", "Median", "NewerFormat", "NoResult", "NotFound", "NotOwner", "Patience",
-    "Percentile", "Random", "RecordError", "RefusedError", "Sobol", "Space", "SpaceError", "Store", "StoreError", "Study",
-    "Superseded", "Threshold", "Trial", "TrialResult", "UnsureError", "UsageError", "__version__",
+    "CMAES", "GP", "NSGA2", "TPE", "AlreadyClosed", "Asha", "Auto", "Choice", "Constant", "DibsError", "Diverged",
+    "Float", "Grid", "History", "Hyperband", "Int", "Median", "NewerFormat", "NoResult", "NotFound", "NotOwner",
+    "Patience", "Percentile", "Random", "RecordError", "RefusedError", "Sink", "SinkRecord", "Sobol", "Space",
+    "SpaceError", "Store", "StoreError", "Study", "Superseded", "Threshold", "Trial", "TrialResult", "UnsureError",
+    "UsageError", "__version__",
 ]  # fmt: skip
 
 
