@@ -16,7 +16,7 @@ import pytest
 UNWANTED = {
     "scipy", "rich", "sklearn", "pandas", "polars", "torch", "optuna", "sqlalchemy", "joblib", "obstore", "starlette", "uvicorn", "jinja2", "ruamel",
     "yaml", "dask", "ray", "greenlet", "hypothesis", "pytest", "multiprocessing.pool", "asyncio", "http.client",
-    "dibs.search._asha", "dibs.search._cmaes", "dibs.search._gp", "dibs.search._median",
+    "tempfile", "tomllib", "shlex", "dibs.search._asha", "dibs.search._cmaes", "dibs.search._gp", "dibs.search._median",
     "dibs.search._nsga2", "dibs.search._tpe",
 }  # fmt: skip
 
