@@ -5,8 +5,9 @@ lower bounds, and a store that is read-only is as readable as any. What sweeps a
 whoever looks at one.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dibs._lazy import lazily
 
 from ._best_so_far import BestSoFar, Settled, best_so_far
 from ._contours import Cell, Contour, Spot2, contour
@@ -49,13 +50,7 @@ __all__ = [
     "trial_detail",
 ]  # fmt: skip
 
-_LATER = {
-    "CellLine": "_sweep", "CellRunning": "_sweep", "ScriptUse": "_sweep", "SweepStatus": "_sweep", "sweep_status": "_sweep",
-    "run_lines": "_rounds", "run_status": "_rounds",
-}  # fmt: skip
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module 'dibs.view' has no attribute {name!r}")
-    return getattr(import_module(f".{_LATER[name]}", __name__), name)
+__getattr__, __dir__ = lazily(__name__, {
+    "_sweep": ["CellLine", "CellRunning", "ScriptUse", "SweepStatus", "sweep_status"],
+    "_rounds": ["run_lines", "run_status"],
+})  # fmt: skip
