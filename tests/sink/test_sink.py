@@ -288,8 +288,11 @@ def test_by_value_it_is_refused_with_the_reason(sink: Sink, module: Any) -> None
     assert pickle.loads(cloudpickle.dumps(sink)) == sink
 
 
-def test_the_copy_that_joblib_had_of_cloudpickle_is_asked_too(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
-    copied = types.ModuleType("joblib.externals.cloudpickle")
+@pytest.mark.parametrize("home", ["joblib.externals", "ray", "pyspark"])
+def test_copies_that_others_have_of_cloudpickle_are_asked_too(
+    sink: Sink, monkeypatch: pytest.MonkeyPatch, home: str
+) -> None:
+    copied = types.ModuleType(f"{home}.cloudpickle")
     copied.list_registry_pickle_by_value = lambda: {"numpy", "dibs"}  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, copied.__name__, copied)
     with pytest.raises(UsageError, match="shipped by value"):
@@ -312,6 +315,15 @@ def test_without_cloudpickle_it_is_pickle(sink: Sink, monkeypatch: pytest.Monkey
     assert sink.record(2.0, artifact=lambda: 1)
     assert (found(sink).artifact, found(sink).artifact_score) == ("plain", 1.0)
     assert (found(sink).artifact_error or "").startswith("could not be pickled: ")
+
+
+def test_an_artefact_is_pickled_by_the_copy_that_is_loaded(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
+    copied = types.ModuleType("joblib.externals.cloudpickle")
+    copied.dumps = lambda artifact, protocol: pickle.dumps("by joblib's")  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, copied.__name__, copied)
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    assert sink.record(1.0, artifact=lambda: 1)
+    assert found(sink).artifact == "by joblib's"
 
 
 def test_the_folder_is_private_and_goes_with_the_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

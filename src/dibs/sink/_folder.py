@@ -12,7 +12,7 @@ from dibs.errors import StoreError
 
 from ._spool import BLOB, KEPT, SEEN, TEMP
 
-__all__ = ["PLACE", "is_ours", "make_folder", "remove_folder"]
+__all__ = ["PLACE", "is_of_this_program", "is_ours", "make_folder", "remove_folder"]
 
 log = logging.getLogger("dibs")
 PLACE = "DIBS_SINK_DIR"
@@ -21,6 +21,7 @@ _OURS = (BLOB, KEPT, SEEN, TEMP)
 _TRIES = 5  # a worker that is still at it may add a file between the look and the removal
 
 _made: dict[str, int] = {}  # the folders made by this process, and its pid
+_known: set[str] = set()  # the folders made by this process or one that it is a fork of
 
 
 def make_folder() -> str:
@@ -44,6 +45,7 @@ def make_folder() -> str:
     if not _made:
         atexit.register(_remove_made)
     _made[folder] = os.getpid()
+    _known.add(folder)
     return folder
 
 
@@ -68,6 +70,11 @@ def is_ours(folder: str) -> bool:
     return _made.get(folder) == os.getpid()
 
 
+def is_of_this_program(folder: str) -> bool:
+    """Whether its maker runs this main script, with the very same classes: this process, or one that it is a fork of."""
+    return folder in _known
+
+
 def remove_folder(folder: str) -> None:
     """Remove what a sink has written there, and the folder if it is empty then. A second time nothing happens.
 
@@ -90,6 +97,7 @@ def remove_folder(folder: str) -> None:
             error = None
             break
     _made.pop(folder, None)
+    _known.discard(folder)
     if error is not None:
         log.warning("the sink's folder %s could not be removed: %s", folder, error)
 

@@ -13,7 +13,7 @@ from dibs._clock import SystemClock
 from dibs.errors import UsageError
 
 from ._best import SinkRecord, best_of
-from ._folder import is_ours, make_folder, remove_folder
+from ._folder import is_of_this_program, is_ours, make_folder, remove_folder
 from ._marks import Mark, forget, mark_of, renew
 from ._pickling import pickled, refuse_by_value
 from ._reading import said, scores
@@ -79,7 +79,7 @@ class Sink:
 
         True if any of it was spooled, so of all trials the best always is.
         ``score``: a number, a numpy scalar or a 0-d tensor; anything else, and what is not finite, is refused. ``artifact``:
-        what pickles (by cloudpickle where that is installed); the best trial that carried one is kept besides the best of
+        what pickles (by cloudpickle where that is installed; a class of the main script comes back as that class); the best trial that carried one is kept besides the best of
         all. ``params``: a mapping, or whatever the optimiser calls a point; ``scalars``: more about the trial. Plain
         values come back from ``best`` as they went in, others as text.
 
@@ -97,7 +97,7 @@ class Sink:
             trial, data = _trial(number, params, scalars), None
             if keeps:
                 try:
-                    data = pickled(artifact)
+                    data = pickled(artifact, by_name=is_of_this_program(self._folder))
                 except Exception as error:
                     trial["artifact_error"] = f"could not be pickled: {said(error)}"
             if mark.pid != os.getpid():
