@@ -238,6 +238,12 @@ def test_a_clock_set_back_does_not_make_a_later_trial_the_earliest_on_one_machin
      '{"v":1,"trial":"x","score":9.0,"params":null,"scalars":[],"boot":"","tick":0.0,"wall":0.0}',
      '{"v":1,"trial":"x","score":9.0,"params":null,"scalars":{"dict":[]},"boot":"","tick":0.0,"wall":0.0,"blob":"../../etc/passwd"}',
      '{"v":1,"trial":"x","score":9.0,"params":null,"scalars":{"dict":[]},"boot":"","tick":0.0,"wall":0.0,"blob":"blob-/../x"}',
+     '{"v":1,"trial":"x","score":9.0,"params":null,"scalars":{"dict":[]},"boot":"","tick":0.0,"wall":0.0,"blob":"blob-\\u0000"}',
+     '{"v":1,"trial":"x","score":9.0,"params":null,"scalars":{"dict":[]},"boot":"","tick":0.0,"wall":0.0,"blob":"blob-\\ud800"}',
+     '{"v":1,"trial":"x","score":9.0,"params":null,"scalars":{"dict":[]},"boot":"","tick":0.0,"wall":0.0,"bytes":Infinity}',
+     '{"v":1,"trial":"x","score":9.0,"params":null,"scalars":{"dict":[]},"boot":"","tick":NaN,"wall":0.0}',
+     '{"v":1,"trial":"x","score":9.0,"params":{"float":N},"scalars":{"dict":[]},"boot":"","tick":0.0,"wall":0.0}'.replace("N", "9" * 400),
+     '{"v":1,"trial":"x","score":9.0,"params":N,"scalars":{"dict":[]},"boot":"","tick":0.0,"wall":0.0}'.replace("N", "[" * 450 + "]" * 450),
      "[" * 100_000, "9" * 10_000, "\udcff"],
 )  # fmt: skip
 def test_an_unreadable_file_is_passed_over_and_counted(
@@ -248,11 +254,12 @@ def test_an_unreadable_file_is_passed_over_and_counted(
     assert sink.record(1.0, artifact="good")
     Path(sink.folder, "seen-1-ab.json").mkdir()
     caplog.clear()
-    best = found(sink)
+    best = found(sink, {"lr": 0.1})
     assert (best.score, best.artifact, best.skipped) == (1.0, "good", 2)
     assert [record.getMessage() for record in caplog.records] == [
         f"2 files in {sink.folder} could not be read and are passed over: kept-1-ab.json, seen-1-ab.json"
     ]
+    assert elsewhere(sink, 2.0)  # by a process that looks at what others have before it begins
     Path(sink.folder, "seen-1-ab.json").rmdir()
 
 

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import pickle
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from ._values import unpack
 
 __all__ = ["Entry", "load", "read", "said", "scores"]
 
-_BROKEN = (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError)  # what a damaged file can cause
+_BLOB_NAME = re.compile(rf"{BLOB}\d+-[0-9a-f]{{16}}-\d{{6,}}\.pkl", re.ASCII)  # a file of this folder, and of a sink
 
 
 class Entry(NamedTuple):
@@ -53,7 +54,7 @@ def read(folder: str) -> tuple[list[Entry], list[str]]:
         if name.startswith((SEEN, KEPT)) and name.endswith(".json"):
             try:
                 entry = _entry(json.loads(Path(folder, name).read_bytes()))
-            except _BROKEN:
+            except Exception:  # whatever a damaged file causes
                 skipped.append(name)
                 continue
             if entry.blob or entry.trial not in entries:
@@ -73,19 +74,21 @@ def scores(folder: str, maximize: bool) -> tuple[float | None, float | None]:
 
 
 def _entry(meta: Any) -> Entry:
-    """One of the errors in ``_BROKEN`` for anything that no process has written."""
-    blob, error = meta.get("blob", ""), meta.get("artifact_error")
+    """An Exception for anything that no process has written."""
+    blob, size, error = meta.get("blob", ""), meta.get("bytes", 0), meta.get("artifact_error")
     texts, numbers = (meta["trial"], meta["boot"], blob, error or ""), (meta["score"], meta["tick"], meta["wall"])
-    if not all(type(text) is str for text in texts) or not all(type(number) is float for number in numbers):
-        raise TypeError("not a trial of a sink")
-    if not math.isfinite(meta["score"]) or (blob and not (blob.startswith(BLOB) and blob == Path(blob).name)):
-        raise ValueError("not a trial of a sink")
     scalars = unpack(meta["scalars"])
-    if not isinstance(scalars, dict):
-        raise TypeError("not a trial of a sink")
+    if not (
+        all(type(text) is str for text in texts)
+        and all(type(number) is float and math.isfinite(number) for number in numbers)
+        and (not blob or _BLOB_NAME.fullmatch(blob))
+        and type(size) is int
+        and isinstance(scalars, dict)
+    ):
+        raise ValueError("not a trial of a sink")
     return Entry(
         meta["trial"], meta["score"], meta["params"], unpack(meta["params"]), scalars, meta["boot"], meta["tick"],
-        meta["wall"], error, blob, int(meta.get("bytes", 0)),
+        meta["wall"], error, blob, size,
     )  # fmt: skip
 
 

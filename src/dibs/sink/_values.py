@@ -73,17 +73,19 @@ def _is_array(value: Any) -> bool:
     return type(value).__module__ == "numpy" and hasattr(value, "tolist") and getattr(value, "ndim", 0) > 0
 
 
-def unpack(packed: Any) -> Any:
-    """The inverse of ``pack``. ValueError, TypeError or KeyError for JSON that ``pack`` does not make."""
+def unpack(packed: Any, depth: int = 0) -> Any:
+    """The inverse of ``pack``. An Exception for JSON that ``pack`` does not make, such as what is deeper than it goes."""
+    if depth > _DEEPEST:
+        raise ValueError("deeper than a sink writes")
     if isinstance(packed, list):
-        return [unpack(each) for each in packed]
+        return [unpack(each, depth + 1) for each in packed]
     if not isinstance(packed, dict):
         return packed
     ((kind, inner),) = packed.items()
     if kind == "tuple":
-        return tuple(unpack(each) for each in inner)
+        return tuple(unpack(each, depth + 1) for each in inner)
     if kind == "dict":
-        return {unpack(key): unpack(each) for key, each in inner}
+        return {unpack(key, depth + 1): unpack(each, depth + 1) for key, each in inner}
     return {"float": float, "text": str}[kind](inner)
 
 
