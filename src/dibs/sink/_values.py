@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from reprlib import Repr
 from typing import Any
 
 from dibs._canon import plain
@@ -19,7 +20,11 @@ DECIMALS = 10  # 0.1 + 0.2 is 0.3; what optimisers compute on the way to a value
 _DEEPEST = 16
 _MOST = 10_000  # values in one set of parameters, containers included
 _LONGEST = 1_000  # characters of a repr
-_BITS = 4_096  # of an int: Python refuses to write much longer ones as text
+_BITS = 2_048  # of an int: Python may be told to write none that has more than 640 digits as text
+_BRIEF = Repr()  # of what is too much: what holds itself many times over has a repr that never ends
+_BRIEF.maxlevel, _BRIEF.maxlist, _BRIEF.maxtuple, _BRIEF.maxdict = 2, 30, 30, 30
+_BRIEF.maxother = _BRIEF.maxstring = _LONGEST
+_name = type.__dict__["__name__"].__get__  # which a metaclass cannot answer in its own way
 _NUMERAL = re.compile(r"[+-]?(\d{1,400}|\d{0,400}\.\d{1,400}|\d{1,400}\.)([eE][+-]?\d{1,4})?", re.ASCII)
 
 
@@ -43,7 +48,7 @@ def _pack(value: Any, depth: int, left: list[int]) -> Any:
             return _inside(value, depth, left)
         return {"text": repr(value)[:_LONGEST]}
     except Exception:  # an iterator, a repr or an item() of somebody else's
-        return {"text": f"<{type(value).__name__}>"}
+        return {"text": f"<{_name(type(value))}>"}
 
 
 def _leaf(value: int | float | str) -> Any:
@@ -61,7 +66,8 @@ def _inside(value: Any, depth: int, left: list[int]) -> Any:
     """What holds others. Each takes its length from what is left, so that even one which holds itself ends."""
     size = value.size if _is_array(value) else len(value)
     if depth >= _DEEPEST or size > left[0]:
-        return {"text": repr(value)[:_LONGEST]}
+        left[0] = max(0, left[0] - _BRIEF.maxlist)
+        return {"text": _BRIEF.repr(value)[:_LONGEST] if left[0] else "..."}
     left[0] -= size
     if isinstance(value, Mapping):
         return {"dict": [[_pack(name, depth + 1, left), _pack(each, depth + 1, left)] for name, each in value.items()]}
