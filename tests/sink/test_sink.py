@@ -197,6 +197,18 @@ def test_a_process_does_not_begin_with_what_others_have_beaten(sink: Sink) -> No
     assert (found(sink).score, found(sink).artifact) == (3.0, "the best that carried one")
 
 
+@pytest.mark.parametrize("artifact", [None, "model"])
+def test_equals_of_very_many_processes_do_not_fill_the_disk(sink: Sink, artifact: str | None) -> None:
+    answers = [elsewhere(sink, 1.0, artifact=artifact, params=k) for k in range(100)]
+    assert answers == [True] * 32 + [False] * 68
+    assert len(files(sink)) == 32 * (3 if artifact else 1)
+    assert (found(sink, 31).matched_best_params, found(sink, 32).matched_best_params) == (True, False)
+    assert elsewhere(sink, 2.0, artifact=artifact)
+    assert elsewhere(sink, 2.0, artifact=artifact)
+    assert (found(sink).score, found(sink).tied_count) == (2.0, 2)
+    assert sink.record(3.0, artifact=artifact)
+
+
 def test_the_fallback_too_is_the_preferred_one(sink: Sink) -> None:
     for lr in (0.3, 0.1):
         assert elsewhere(sink, 1.0, artifact=lr, params={"lr": lr})

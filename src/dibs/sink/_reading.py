@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 from dibs.errors import StoreError
 
+from ._score import Standing, standing
 from ._spool import BLOB, KEPT, SEEN
 from ._values import unpack
 
-__all__ = ["Entry", "load", "read", "said", "scores"]
+__all__ = ["Entry", "load", "read", "said", "standings"]
 
 _BLOB_NAME = re.compile(rf"{BLOB}\d+-[0-9a-f]{{16}}-\d{{6,}}\.pkl", re.ASCII)  # a file of this folder, and of a sink
 
@@ -62,15 +63,16 @@ def read(folder: str) -> tuple[list[Entry], list[str]]:
     return list(entries.values()), skipped
 
 
-def scores(folder: str, maximize: bool) -> tuple[float | None, float | None]:
-    """The best score in the folder, and the best with an artefact; None for what is not there, or cannot be found out."""
+def standings(folder: str, maximize: bool) -> tuple[Standing, Standing]:
+    """How all trials in the folder stand, and those with an artefact; as without any where that cannot be found out."""
     try:
         entries, _ = read(folder)
     except StoreError:
-        return None, None
-    best = max if maximize else min
-    all_of_them, carrying = [each.score for each in entries], [each.score for each in entries if each.blob]
-    return best(all_of_them, default=None), best(carrying, default=None)
+        entries = []
+    return (
+        standing([each.score for each in entries], maximize),
+        standing([each.score for each in entries if each.blob], maximize),
+    )
 
 
 def _entry(meta: Any) -> Entry:

@@ -16,7 +16,7 @@ from ._best import SinkRecord, best_of
 from ._folder import is_of_this_program, is_ours, make_folder, remove_folder
 from ._marks import Mark, forget, mark_of, renew
 from ._pickling import pickled, refuse_by_value
-from ._reading import said, scores
+from ._reading import said, standings
 from ._score import better, finite, wanted
 from ._spool import commit
 from ._values import pack
@@ -77,7 +77,7 @@ class Sink:
     def record(self, /, score: Any, artifact: Any = None, params: Any = None, **scalars: Any) -> bool:
         """Spool this trial if it is the best of this process so far, and not worse than what others had when it began.
 
-        True if any of it was spooled, so of all trials the best always is.
+        True if any of it was spooled, so of all trials the best always is; of equals in ever new processes the first 32.
         ``score``: a number, a numpy scalar or a 0-d tensor; anything else, and what is not finite, is refused. ``artifact``:
         what pickles (by cloudpickle where that is installed; a class of the main script comes back as that class); the best trial that carried one is kept besides the best of
         all. ``params``: a mapping, or whatever the optimiser calls a point; ``scalars``: more about the trial. Plain
@@ -110,7 +110,7 @@ class Sink:
         """This process's mark; before its first trial it has looked at what others have."""
         mark = mark_of(self._folder)
         if not mark.looked:
-            mark.others_seen, mark.others_kept = scores(self._folder, self._maximize)
+            mark.others_seen, mark.others_kept = standings(self._folder, self._maximize)
             mark.looked = True
         return mark
 
