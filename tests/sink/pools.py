@@ -162,6 +162,23 @@ def child_ends(sink: Sink) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(forked(child), 0)[1]) == 0
 
 
+def made_by_a_worker(sink: Sink) -> None:
+    """A sink within the objective, by one who forgets to clean up: it goes with the worker."""
+    for start in ("fork", "spawn", "forkserver"):
+        pool = multiprocessing.get_context(start).Pool(1)
+        folders = pool.map(forgotten, [1.0, 2.0])
+        pool.close()
+        pool.join()
+        assert not [folder for folder in folders if os.path.exists(folder)]  # noqa: PTH110
+    objective(sink, 31)
+
+
+def forgotten(score: float) -> str:
+    made = Sink.create()
+    assert made.record(score)
+    return made.folder
+
+
 def forked(action: Callable[[], Any]) -> int:
     """A child that does that and says by its code whether it could."""
     pid = os.fork()

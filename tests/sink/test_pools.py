@@ -33,8 +33,8 @@ def test_optuna_through_joblib(tmp_path: Path) -> None:
     assert found["artifact_pid"] == found["scalars"]["pid"] != found["main"]
 
 
-@pytest.mark.parametrize("name", ["locked", "child_ends"])
-def test_a_fork_beside_a_thread_and_one_that_ends_by_itself(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["locked", "child_ends", "made_by_a_worker"])
+def test_a_fork_beside_a_thread_and_workers_that_end_by_themselves(name: str, tmp_path: Path) -> None:
     found = ran(name, tmp_path)
     assert (found["score"], found["artifact_x"]) == (0.0, 31)
     assert list(tmp_path.iterdir()) == []

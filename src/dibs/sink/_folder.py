@@ -5,7 +5,9 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import sys
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from dibs.errors import StoreError
@@ -42,8 +44,7 @@ def make_folder() -> str:
         raise StoreError(
             f"no folder for the sink could be made ({error}): let {PLACE} name a folder that can be written"
         ) from error
-    if not _made:
-        atexit.register(_remove_made)
+    _at_end(os.getpid())
     _made[folder] = os.getpid()
     _known.add(folder)
     return folder
@@ -100,6 +101,14 @@ def remove_folder(folder: str) -> None:
     _known.discard(folder)
     if error is not None:
         log.warning("the sink's folder %s could not be removed: %s", folder, error)
+
+
+@cache
+def _at_end(pid: int) -> None:
+    """Once per process: see to it that what it makes goes with it. The children of multiprocessing run no atexit."""
+    atexit.register(_remove_made)
+    if (util := sys.modules.get("multiprocessing.util")) is not None:
+        util.Finalize(None, _remove_made, exitpriority=0)
 
 
 def _remove_made() -> None:
