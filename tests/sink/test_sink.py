@@ -85,6 +85,17 @@ def test_lower_may_be_better(tmp_path: Path) -> None:
     assert not sink.is_better(None, None)
 
 
+@pytest.mark.parametrize("many", [10_001, 3])
+def test_scalars_come_back_however_many_and_however_deep(sink: Sink, many: int) -> None:
+    deep: Any = 1
+    for _ in range(20):
+        deep = [deep]
+    assert sink.record(1.0, artifact="x", deep=deep, long=list(range(20_000)), **{f"m{k}": k for k in range(many)})
+    best = found(sink)
+    assert (best.score, best.artifact, best.skipped) == (1.0, "x", 0)
+    assert (len(best.scalars), best.scalars["m2"]) == (many + 2, 2)
+
+
 def test_a_record_does_not_raise_whatever_fails(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(size: int) -> bytes:
         raise NotImplementedError("no source of chance")

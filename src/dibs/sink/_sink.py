@@ -19,7 +19,7 @@ from ._pickling import pickled, refuse_by_value
 from ._reading import said, standings
 from ._score import better, finite, wanted
 from ._spool import commit
-from ._values import pack
+from ._values import pack, pack_each
 
 __all__ = ["Sink"]
 
@@ -176,7 +176,7 @@ def _flag(maximize: bool) -> bool:
 def _trial(score: float, params: Any, scalars: dict[str, Any]) -> dict[str, Any]:
     """What is written of a trial, without a name yet."""
     now = {"boot": _boot(), "tick": CLOCK.monotonic(), "wall": CLOCK.wall()}
-    return {"score": score, "params": pack(params), "scalars": pack(scalars), **now}
+    return {"score": score, "params": pack(params), "scalars": pack_each(scalars), **now}
 
 
 @cache

@@ -14,7 +14,7 @@ from typing import Any
 
 from dibs._canon import plain
 
-__all__ = ["pack", "same", "unpack"]
+__all__ = ["pack", "pack_each", "same", "unpack"]
 
 DECIMALS = 10  # 0.1 + 0.2 is 0.3; what optimisers compute on the way to a value differs far behind that
 _DEEPEST = 16
@@ -35,6 +35,11 @@ def pack(value: Any) -> Any:
     numpy scalars become Python's and arrays lists; anything else, and what lies too deep or is too much, the text of its repr.
     """
     return _pack(value, 0, [_MOST])
+
+
+def pack_each(named: Mapping[str, Any]) -> Any:
+    """The same for scalars by name, each for itself: however many there are, and whatever one is, ``unpack`` makes a dict."""
+    return {"dict": [[_pack(name, 1, [_MOST]), _pack(value, 1, [_MOST])] for name, value in named.items()]}
 
 
 def _pack(value: Any, depth: int, left: list[int]) -> Any:
