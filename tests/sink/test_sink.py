@@ -289,7 +289,7 @@ def test_an_unreadable_file_is_passed_over_and_counted(
 # ---- the object, and the folder
 
 
-def test_it_is_a_path_and_a_flag(sink: Sink) -> None:
+def test_it_is_a_path_and_a_flag(sink: Sink, tmp_path: Path) -> None:
     assert len(pickle.dumps(sink)) < 200
     assert len(cloudpickle.dumps(sink)) < 200
     assert not hasattr(sink, "__dict__")
@@ -299,7 +299,9 @@ def test_it_is_a_path_and_a_flag(sink: Sink) -> None:
         assert copied.maximize
     assert sink != Sink(sink.folder, maximize=False)
     assert repr(sink) == f"Sink({sink.folder!r}, maximize=True)"
-    for folder in (None, "a\0b", 3):
+    with os.scandir(os.fsencode(tmp_path)) as entries:
+        in_bytes = next(entries)  # a path, and no text
+    for folder in (None, "", "a\0b", 3, in_bytes):
         with pytest.raises(UsageError, match=r"is no folder: .* Sink\.create\(\)"):
             Sink(folder)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="maximize=1: True if a higher score is better"):

@@ -196,7 +196,7 @@ def test_a_score_is_a_number(value: Any) -> None:
 @pytest.mark.parametrize(
     "value",
     [True, np.True_, "1", np.str_("1"), b"1", None, math.nan, math.inf, np.float64("nan"), 10**400, 1j, [1.0],
-     np.array([1.0]), np.array(True), np.array("1"), Unsayable(), object()],
+     np.array([1.0]), np.array(True), np.array("1"), np.datetime64("2026-01-01", "ns"), np.timedelta64(5, "ns"), np.array(5, "m8[ns]"), Unsayable(), object()],
 )  # fmt: skip
 def test_what_is_no_score(value: Any) -> None:
     assert finite(value) is None

@@ -14,10 +14,12 @@ _NO_NUMBERS = (bool, str, bytes, bytearray, complex)
 
 
 def finite(value: Any) -> float | None:
-    """The score as a float, or None if it is none: True, a text, an array, NaN, what raises when asked for its number."""
+    """The score as a float, or None if it is none: True, a text, a date, an array, NaN, what raises when asked for its number."""
     if type(value) is float:
         return value if math.isfinite(value) else None
     try:
+        if getattr(getattr(value, "dtype", None), "kind", "") in ("M", "m"):
+            return None  # a date or a duration of numpy's, whose item() may be an int of nanoseconds
         value = plain(value)
         if isinstance(value, _NO_NUMBERS) or getattr(value, "ndim", 0) != 0:
             return None

@@ -42,9 +42,10 @@ class Sink:
 
     def __init__(self, folder: str | os.PathLike[str], maximize: bool = True) -> None:
         """The sink in a folder that is there; ``maximize`` as it was created. UsageError for what is no path, or no flag."""
-        if not isinstance(folder, str | os.PathLike) or "\0" in str(folder):
+        path = os.fspath(folder) if isinstance(folder, str | os.PathLike) else None
+        if not isinstance(path, str) or not path or "\0" in path:
             raise UsageError(f"{folder!r} is no folder: pass the path that sink.folder gave, or use Sink.create()")
-        self._folder = os.fspath(Path(folder).absolute())
+        self._folder = str(Path(path).absolute())
         self._maximize = _flag(maximize)
 
     @classmethod
