@@ -22,8 +22,7 @@ _PREFIX = "dibs-sink-"
 _OURS = (BLOB, KEPT, SEEN, TEMP)
 _TRIES = 5  # a worker that is still at it may add a file between the look and the removal
 
-_made: dict[str, int] = {}  # the folders made by this process, and its pid
-_known: set[str] = set()  # the folders made by this process or one that it is a fork of
+_made: dict[str, int] = {}  # the folders made by this process, with its pid, or by one that it is a fork of, with 0
 
 
 def make_folder() -> str:
@@ -46,7 +45,6 @@ def make_folder() -> str:
         ) from error
     _at_end(os.getpid())
     _made[folder] = os.getpid()
-    _known.add(folder)
     return folder
 
 
@@ -73,7 +71,7 @@ def is_ours(folder: str) -> bool:
 
 def is_of_this_program(folder: str) -> bool:
     """Whether its maker runs this main script, with the very same classes: this process, or one that it is a fork of."""
-    return folder in _known
+    return folder in _made
 
 
 def remove_folder(folder: str) -> None:
@@ -84,21 +82,15 @@ def remove_folder(folder: str) -> None:
     error: OSError | None = None
     for _ in range(_TRIES):
         try:
-            with os.scandir(folder) as found:
-                ours = [entry.path for entry in found if entry.name.startswith(_OURS)]
-            for path in ours:
-                Path(path).unlink(missing_ok=True)
-            Path(folder).rmdir()
-        except FileNotFoundError:
+            with suppress(FileNotFoundError), os.scandir(folder) as found:
+                for path in [entry.path for entry in found if entry.name.startswith(_OURS)]:
+                    Path(path).unlink(missing_ok=True)
+                Path(folder).rmdir()
             error = None
             break
         except OSError as failed:
             error = failed
-        else:
-            error = None
-            break
     _made.pop(folder, None)
-    _known.discard(folder)
     if error is not None:
         log.warning("the sink's folder %s could not be removed: %s", folder, error)
 
@@ -117,5 +109,9 @@ def _remove_made() -> None:
             remove_folder(folder)
 
 
+def _forked() -> None:
+    _made.update(dict.fromkeys(_made, 0))
+
+
 if hasattr(os, "register_at_fork"):  # a child's child may be given the pid again
-    os.register_at_fork(after_in_child=_made.clear)
+    os.register_at_fork(after_in_child=_forked)

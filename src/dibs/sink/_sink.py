@@ -85,7 +85,8 @@ class Sink:
         values come back from ``best`` as they went in, others as text.
 
         A trial that is no best costs a few microseconds and no call to the disk. Never raises an Exception: what could
-        not be written changes nothing, is warned of once, and a later trial may try again.
+        not be written changes nothing, is warned of once, and a later trial may try again. An alarm by which somebody
+        limits the trial's time is an Exception like any other: one that goes off in here is taken for a failure to write.
         """
         try:
             number = finite(score)
