@@ -122,7 +122,7 @@ def pid_again(sink: Sink) -> None:
 
     def child() -> None:
         assert not _marks._marks
-        assert not _folder._made
+        assert not any(_folder._made.values())
         os.getpid = lambda: ours  # type: ignore[assignment]
         assert sink.record(0.0, artifact="a namesake's")  # which is no better, had this the other's mark
 
@@ -160,6 +160,23 @@ def child_ends(sink: Sink) -> None:
         atexit._run_exitfuncs()
 
     assert os.waitstatus_to_exitcode(os.waitpid(forked(child), 0)[1]) == 0
+
+
+def made_by_a_worker(sink: Sink) -> None:
+    """A sink within the objective, by one who forgets to clean up: it goes with the worker."""
+    for start in ("fork", "spawn", "forkserver"):
+        pool = multiprocessing.get_context(start).Pool(1)
+        folders = pool.map(forgotten, [1.0, 2.0])
+        pool.close()
+        pool.join()
+        assert not [folder for folder in folders if os.path.exists(folder)]  # noqa: PTH110
+    objective(sink, 31)
+
+
+def forgotten(score: float) -> str:
+    made = Sink.create()
+    assert made.record(score)
+    return made.folder
 
 
 def forked(action: Callable[[], Any]) -> int:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from tests.sink.programs import ran
+from tests.sink.programs import LIMIT_S, ROOT, ran
 
 
 @pytest.mark.parametrize("pool", ["fork", "spawn", "loky"])
@@ -29,8 +33,8 @@ def test_optuna_through_joblib(tmp_path: Path) -> None:
     assert found["artifact_pid"] == found["scalars"]["pid"] != found["main"]
 
 
-@pytest.mark.parametrize("name", ["locked", "child_ends"])
-def test_a_fork_beside_a_thread_and_one_that_ends_by_itself(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["locked", "child_ends", "made_by_a_worker"])
+def test_a_fork_beside_a_thread_and_workers_that_end_by_themselves(name: str, tmp_path: Path) -> None:
     found = ran(name, tmp_path)
     assert (found["score"], found["artifact_x"]) == (0.0, 31)
     assert list(tmp_path.iterdir()) == []
@@ -49,3 +53,45 @@ def test_a_process_per_trial_is_not_an_artefact_per_trial(tmp_path: Path) -> Non
 
 def test_an_artefact_that_forks_when_it_is_pickled(tmp_path: Path) -> None:
     assert ran("forks_when_pickled", tmp_path)["score"] == 1.0
+
+
+MAIN = """
+import json, multiprocessing, pickle, sys
+from joblib import Parallel, delayed
+from dibs import Sink
+
+class Model:
+    pass
+
+def objective(sink, x):
+    sink.record(x, artifact=Model())
+
+def nameless(sink, x):
+    sink.record(x, artifact=lambda: x)
+
+if __name__ == "__main__":
+    for start in (objective, nameless):
+        for pool in ("fork", "spawn", "loky"):
+            with Sink.create() as sink:
+                if pool == "loky":
+                    Parallel(n_jobs=2)(delayed(start)(sink, x) for x in range(3))
+                else:
+                    with multiprocessing.get_context(pool).Pool(1) as workers:
+                        workers.starmap(start, [(sink, x) for x in range(3)])
+                model = sink.best().artifact
+                if start is nameless:
+                    print(json.dumps([pool, model()]))
+                else:
+                    print(json.dumps([pool, type(model) is Model and len(pickle.dumps(model)) > 0]))
+"""
+
+
+def test_a_class_of_the_main_script_comes_back_as_that_class(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(MAIN)
+    environ = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "DIBS_SINK_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, script], env=environ, capture_output=True, text=True, timeout=LIMIT_S)
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [
+        [pool, found] for found in (True, 2) for pool in ("fork", "spawn", "loky")
+    ]

@@ -85,6 +85,17 @@ def test_lower_may_be_better(tmp_path: Path) -> None:
     assert not sink.is_better(None, None)
 
 
+@pytest.mark.parametrize("many", [10_001, 3])
+def test_scalars_come_back_however_many_and_however_deep(sink: Sink, many: int) -> None:
+    deep: Any = 1
+    for _ in range(20):
+        deep = [deep]
+    assert sink.record(1.0, artifact="x", deep=deep, long=list(range(20_000)), **{f"m{k}": k for k in range(many)})
+    best = found(sink)
+    assert (best.score, best.artifact, best.skipped) == (1.0, "x", 0)
+    assert (len(best.scalars), best.scalars["m2"]) == (many + 2, 2)
+
+
 def test_a_record_does_not_raise_whatever_fails(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(size: int) -> bytes:
         raise NotImplementedError("no source of chance")
@@ -197,6 +208,18 @@ def test_a_process_does_not_begin_with_what_others_have_beaten(sink: Sink) -> No
     assert (found(sink).score, found(sink).artifact) == (3.0, "the best that carried one")
 
 
+@pytest.mark.parametrize("artifact", [None, "model"])
+def test_equals_of_very_many_processes_do_not_fill_the_disk(sink: Sink, artifact: str | None) -> None:
+    answers = [elsewhere(sink, 1.0, artifact=artifact, params=k) for k in range(100)]
+    assert answers == [True] * 32 + [False] * 68
+    assert len(files(sink)) == 32 * (3 if artifact else 1)
+    assert (found(sink, 31).matched_best_params, found(sink, 32).matched_best_params) == (True, False)
+    assert elsewhere(sink, 2.0, artifact=artifact)
+    assert elsewhere(sink, 2.0, artifact=artifact)
+    assert (found(sink).score, found(sink).tied_count) == (2.0, 2)
+    assert sink.record(3.0, artifact=artifact)
+
+
 def test_the_fallback_too_is_the_preferred_one(sink: Sink) -> None:
     for lr in (0.3, 0.1):
         assert elsewhere(sink, 1.0, artifact=lr, params={"lr": lr})
@@ -238,6 +261,12 @@ def test_a_clock_set_back_does_not_make_a_later_trial_the_earliest_on_one_machin
      '{"v":1,"trial":"x","score":9.0,"params":null,"scalars":[],"boot":"","tick":0.0,"wall":0.0}',
      '{"v":1,"trial":"x","score":9.0,"params":null,"scalars":{"dict":[]},"boot":"","tick":0.0,"wall":0.0,"blob":"../../etc/passwd"}',
      '{"v":1,"trial":"x","score":9.0,"params":null,"scalars":{"dict":[]},"boot":"","tick":0.0,"wall":0.0,"blob":"blob-/../x"}',
+     '{"v":1,"trial":"x","score":9.0,"params":null,"scalars":{"dict":[]},"boot":"","tick":0.0,"wall":0.0,"blob":"blob-\\u0000"}',
+     '{"v":1,"trial":"x","score":9.0,"params":null,"scalars":{"dict":[]},"boot":"","tick":0.0,"wall":0.0,"blob":"blob-\\ud800"}',
+     '{"v":1,"trial":"x","score":9.0,"params":null,"scalars":{"dict":[]},"boot":"","tick":0.0,"wall":0.0,"bytes":Infinity}',
+     '{"v":1,"trial":"x","score":9.0,"params":null,"scalars":{"dict":[]},"boot":"","tick":NaN,"wall":0.0}',
+     '{"v":1,"trial":"x","score":9.0,"params":{"float":N},"scalars":{"dict":[]},"boot":"","tick":0.0,"wall":0.0}'.replace("N", "9" * 400),
+     '{"v":1,"trial":"x","score":9.0,"params":N,"scalars":{"dict":[]},"boot":"","tick":0.0,"wall":0.0}'.replace("N", "[" * 450 + "]" * 450),
      "[" * 100_000, "9" * 10_000, "\udcff"],
 )  # fmt: skip
 def test_an_unreadable_file_is_passed_over_and_counted(
@@ -248,18 +277,19 @@ def test_an_unreadable_file_is_passed_over_and_counted(
     assert sink.record(1.0, artifact="good")
     Path(sink.folder, "seen-1-ab.json").mkdir()
     caplog.clear()
-    best = found(sink)
+    best = found(sink, {"lr": 0.1})
     assert (best.score, best.artifact, best.skipped) == (1.0, "good", 2)
     assert [record.getMessage() for record in caplog.records] == [
         f"2 files in {sink.folder} could not be read and are passed over: kept-1-ab.json, seen-1-ab.json"
     ]
+    assert elsewhere(sink, 2.0)  # by a process that looks at what others have before it begins
     Path(sink.folder, "seen-1-ab.json").rmdir()
 
 
 # ---- the object, and the folder
 
 
-def test_it_is_a_path_and_a_flag(sink: Sink) -> None:
+def test_it_is_a_path_and_a_flag(sink: Sink, tmp_path: Path) -> None:
     assert len(pickle.dumps(sink)) < 200
     assert len(cloudpickle.dumps(sink)) < 200
     assert not hasattr(sink, "__dict__")
@@ -269,7 +299,9 @@ def test_it_is_a_path_and_a_flag(sink: Sink) -> None:
         assert copied.maximize
     assert sink != Sink(sink.folder, maximize=False)
     assert repr(sink) == f"Sink({sink.folder!r}, maximize=True)"
-    for folder in (None, "a\0b", 3):
+    with os.scandir(os.fsencode(tmp_path)) as entries:
+        in_bytes = next(entries)  # a path, and no text
+    for folder in (None, "", "a\0b", 3, in_bytes):
         with pytest.raises(UsageError, match=r"is no folder: .* Sink\.create\(\)"):
             Sink(folder)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="maximize=1: True if a higher score is better"):
@@ -288,8 +320,11 @@ def test_by_value_it_is_refused_with_the_reason(sink: Sink, module: Any) -> None
     assert pickle.loads(cloudpickle.dumps(sink)) == sink
 
 
-def test_the_copy_that_joblib_had_of_cloudpickle_is_asked_too(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
-    copied = types.ModuleType("joblib.externals.cloudpickle")
+@pytest.mark.parametrize("home", ["joblib.externals", "ray", "pyspark"])
+def test_copies_that_others_have_of_cloudpickle_are_asked_too(
+    sink: Sink, monkeypatch: pytest.MonkeyPatch, home: str
+) -> None:
+    copied = types.ModuleType(f"{home}.cloudpickle")
     copied.list_registry_pickle_by_value = lambda: {"numpy", "dibs"}  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, copied.__name__, copied)
     with pytest.raises(UsageError, match="shipped by value"):
@@ -312,6 +347,15 @@ def test_without_cloudpickle_it_is_pickle(sink: Sink, monkeypatch: pytest.Monkey
     assert sink.record(2.0, artifact=lambda: 1)
     assert (found(sink).artifact, found(sink).artifact_score) == ("plain", 1.0)
     assert (found(sink).artifact_error or "").startswith("could not be pickled: ")
+
+
+def test_an_artefact_is_pickled_by_the_copy_that_is_loaded(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
+    copied = types.ModuleType("joblib.externals.cloudpickle")
+    copied.dumps = lambda artifact, protocol: pickle.dumps("by joblib's")  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, copied.__name__, copied)
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    assert sink.record(1.0, artifact=lambda: 1)
+    assert found(sink).artifact == "by joblib's"
 
 
 def test_the_folder_is_private_and_goes_with_the_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import json
 import math
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -52,6 +53,16 @@ class Unsayable:
         raise RuntimeError("no")
 
 
+class Nameless(type):
+    @property
+    def __name__(cls) -> str:
+        raise RuntimeError("no")
+
+
+class Unnameable(Unsayable, metaclass=Nameless):
+    pass
+
+
 class Three(enum.IntEnum):
     THREE = 3
 
@@ -91,6 +102,7 @@ def test_plain_values_come_back_equal_and_of_their_type(value: Any) -> None:
         pytest.param(10**5000, "<an int of 16610 bits>", id="a long int"),
         (Hostile(), "<Hostile>"),
         (Unsayable(), "<Unsayable>"),
+        pytest.param(Unnameable(), "<Unnameable>", id="no name"),
     ],
 )
 def test_other_values_come_back_as_what_is_nearest(value: Any, back: Any) -> None:
@@ -110,6 +122,23 @@ def test_one_that_holds_itself_ends() -> None:
     endless += [endless] * 3
     assert len(json.dumps(pack(endless))) < 3_000_000
     assert pack(list(range(20_000)))["text"].startswith("[0, 1, 2")
+
+
+def test_one_that_holds_itself_very_many_times_over_ends() -> None:
+    shared: Any = [1]
+    for _ in range(200):
+        shared = [shared, {"again": shared}]
+    assert len(json.dumps(pack(shared))) < 3_000_000
+
+
+def test_a_long_int_where_python_writes_none() -> None:
+    before = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(640)
+    try:
+        for digits in range(600, 660):
+            json.dumps(pack(10**digits))
+    finally:
+        sys.set_int_max_str_digits(before)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +196,7 @@ def test_a_score_is_a_number(value: Any) -> None:
 @pytest.mark.parametrize(
     "value",
     [True, np.True_, "1", np.str_("1"), b"1", None, math.nan, math.inf, np.float64("nan"), 10**400, 1j, [1.0],
-     np.array([1.0]), np.array(True), np.array("1"), Unsayable(), object()],
+     np.array([1.0]), np.array(True), np.array("1"), np.datetime64("2026-01-01", "ns"), np.timedelta64(5, "ns"), np.array(5, "m8[ns]"), Unsayable(), object()],
 )  # fmt: skip
 def test_what_is_no_score(value: Any) -> None:
     assert finite(value) is None

@@ -5,14 +5,16 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import sys
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from dibs.errors import StoreError
 
 from ._spool import BLOB, KEPT, SEEN, TEMP
 
-__all__ = ["PLACE", "is_ours", "make_folder", "remove_folder"]
+__all__ = ["PLACE", "is_of_this_program", "is_ours", "make_folder", "remove_folder"]
 
 log = logging.getLogger("dibs")
 PLACE = "DIBS_SINK_DIR"
@@ -20,7 +22,7 @@ _PREFIX = "dibs-sink-"
 _OURS = (BLOB, KEPT, SEEN, TEMP)
 _TRIES = 5  # a worker that is still at it may add a file between the look and the removal
 
-_made: dict[str, int] = {}  # the folders made by this process, and its pid
+_made: dict[str, int] = {}  # the folders made by this process, with its pid, or by one that it is a fork of, with 0
 
 
 def make_folder() -> str:
@@ -41,8 +43,7 @@ def make_folder() -> str:
         raise StoreError(
             f"no folder for the sink could be made ({error}): let {PLACE} name a folder that can be written"
         ) from error
-    if not _made:
-        atexit.register(_remove_made)
+    _at_end(os.getpid())
     _made[folder] = os.getpid()
     return folder
 
@@ -68,6 +69,11 @@ def is_ours(folder: str) -> bool:
     return _made.get(folder) == os.getpid()
 
 
+def is_of_this_program(folder: str) -> bool:
+    """Whether its maker runs this main script, with the very same classes: this process, or one that it is a fork of."""
+    return folder in _made
+
+
 def remove_folder(folder: str) -> None:
     """Remove what a sink has written there, and the folder if it is empty then. A second time nothing happens.
 
@@ -76,22 +82,25 @@ def remove_folder(folder: str) -> None:
     error: OSError | None = None
     for _ in range(_TRIES):
         try:
-            with os.scandir(folder) as found:
-                ours = [entry.path for entry in found if entry.name.startswith(_OURS)]
-            for path in ours:
-                Path(path).unlink(missing_ok=True)
-            Path(folder).rmdir()
-        except FileNotFoundError:
+            with suppress(FileNotFoundError), os.scandir(folder) as found:
+                for path in [entry.path for entry in found if entry.name.startswith(_OURS)]:
+                    Path(path).unlink(missing_ok=True)
+                Path(folder).rmdir()
             error = None
             break
         except OSError as failed:
             error = failed
-        else:
-            error = None
-            break
     _made.pop(folder, None)
     if error is not None:
         log.warning("the sink's folder %s could not be removed: %s", folder, error)
+
+
+@cache
+def _at_end(pid: int) -> None:
+    """Once per process: see to it that what it makes goes with it. The children of multiprocessing run no atexit."""
+    atexit.register(_remove_made)
+    if (util := sys.modules.get("multiprocessing.util")) is not None:
+        util.Finalize(None, _remove_made, exitpriority=0)
 
 
 def _remove_made() -> None:
@@ -100,5 +109,9 @@ def _remove_made() -> None:
             remove_folder(folder)
 
 
+def _forked() -> None:
+    _made.update(dict.fromkeys(_made, 0))
+
+
 if hasattr(os, "register_at_fork"):  # a child's child may be given the pid again
-    os.register_at_fork(after_in_child=_made.clear)
+    os.register_at_fork(after_in_child=_forked)

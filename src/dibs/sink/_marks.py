@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from threading import RLock
 
+from ._score import Standing
+
 __all__ = ["Mark", "forget", "mark_of", "renew"]
 
 _FEW = 64
@@ -35,8 +37,8 @@ class Mark:
         self.seen: float | None = None
         self.kept: float | None = None
         self.looked = False
-        self.others_seen: float | None = None
-        self.others_kept: float | None = None
+        self.others_seen = Standing()
+        self.others_kept = Standing()
         self.blob = ""  # the file of the artefact of ``kept``
         self.busy = False
         self.unsure = False  # a rename failed, and what is there now cannot be read

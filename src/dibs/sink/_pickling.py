@@ -2,27 +2,47 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from dibs.errors import UsageError
 
 __all__ = ["pickled", "refuse_by_value"]
 
-_COPIES = ("cloudpickle", "cloudpickle.cloudpickle", "joblib.externals.cloudpickle")  # joblib brings one of its own
+_COPIES = (
+    "cloudpickle",
+    "joblib.externals.cloudpickle",
+    "ray.cloudpickle",
+    "pyspark.cloudpickle",
+)  # each with its registry
 
 
-def pickled(artifact: Any) -> bytes:
-    """The artefact by cloudpickle where that is installed (lambdas, classes of ``__main__``), else by pickle.
+def pickled(artifact: Any, by_name: bool) -> bytes:
+    """The artefact by cloudpickle where there is one (lambdas, classes of ``__main__``), else by pickle.
 
-    Raises whatever pickling it raises.
+    ``by_name``: who reads it runs the same main script, so pickle is tried first: what is of class ``Model`` of that script
+    comes back as a ``Model``, where cloudpickle would make a second class of that name. Raises whatever pickling raises.
     """
+    if by_name:
+        try:
+            return pickle.dumps(artifact, protocol=5)
+        except Exception:  # a lambda, as a rule; what cannot be pickled at all fails again below
+            pass
+    return _dumps()(artifact, protocol=5)
+
+
+def _dumps() -> Callable[..., bytes]:
+    """The cloudpickle that is loaded: only that which made a class here knows it as the main process's own."""
+    for copy in _COPIES:
+        if (loaded := getattr(sys.modules.get(copy), "dumps", None)) is not None:
+            return loaded  # type: ignore[no-any-return]
     try:
         from cloudpickle import dumps
     except ImportError:
-        from pickle import dumps
-    data: bytes = dumps(artifact, protocol=5)
-    return data
+        return pickle.dumps
+    return dumps  # type: ignore[no-any-return]
 
 
 def refuse_by_value() -> None:

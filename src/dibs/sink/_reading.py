@@ -6,17 +6,19 @@ import json
 import math
 import os
 import pickle
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from dibs.errors import StoreError
 
+from ._score import Standing, standing
 from ._spool import BLOB, KEPT, SEEN
 from ._values import unpack
 
-__all__ = ["Entry", "load", "read", "said", "scores"]
+__all__ = ["Entry", "load", "read", "said", "standings"]
 
-_BROKEN = (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError)  # what a damaged file can cause
+_BLOB_NAME = re.compile(rf"{BLOB}\d+-[0-9a-f]{{16}}-\d{{6,}}\.pkl", re.ASCII)  # a file of this folder, and of a sink
 
 
 class Entry(NamedTuple):
@@ -53,7 +55,7 @@ def read(folder: str) -> tuple[list[Entry], list[str]]:
         if name.startswith((SEEN, KEPT)) and name.endswith(".json"):
             try:
                 entry = _entry(json.loads(Path(folder, name).read_bytes()))
-            except _BROKEN:
+            except Exception:  # whatever a damaged file causes
                 skipped.append(name)
                 continue
             if entry.blob or entry.trial not in entries:
@@ -61,31 +63,34 @@ def read(folder: str) -> tuple[list[Entry], list[str]]:
     return list(entries.values()), skipped
 
 
-def scores(folder: str, maximize: bool) -> tuple[float | None, float | None]:
-    """The best score in the folder, and the best with an artefact; None for what is not there, or cannot be found out."""
+def standings(folder: str, maximize: bool) -> tuple[Standing, Standing]:
+    """How all trials in the folder stand, and those with an artefact; as without any where that cannot be found out."""
     try:
         entries, _ = read(folder)
     except StoreError:
-        return None, None
-    best = max if maximize else min
-    all_of_them, carrying = [each.score for each in entries], [each.score for each in entries if each.blob]
-    return best(all_of_them, default=None), best(carrying, default=None)
+        entries = []
+    return (
+        standing([each.score for each in entries], maximize),
+        standing([each.score for each in entries if each.blob], maximize),
+    )
 
 
 def _entry(meta: Any) -> Entry:
-    """One of the errors in ``_BROKEN`` for anything that no process has written."""
-    blob, error = meta.get("blob", ""), meta.get("artifact_error")
+    """An Exception for anything that no process has written."""
+    blob, size, error = meta.get("blob", ""), meta.get("bytes", 0), meta.get("artifact_error")
     texts, numbers = (meta["trial"], meta["boot"], blob, error or ""), (meta["score"], meta["tick"], meta["wall"])
-    if not all(type(text) is str for text in texts) or not all(type(number) is float for number in numbers):
-        raise TypeError("not a trial of a sink")
-    if not math.isfinite(meta["score"]) or (blob and not (blob.startswith(BLOB) and blob == Path(blob).name)):
-        raise ValueError("not a trial of a sink")
     scalars = unpack(meta["scalars"])
-    if not isinstance(scalars, dict):
-        raise TypeError("not a trial of a sink")
+    if not (
+        all(type(text) is str for text in texts)
+        and all(type(number) is float and math.isfinite(number) for number in numbers)
+        and (not blob or _BLOB_NAME.fullmatch(blob))
+        and type(size) is int
+        and isinstance(scalars, dict)
+    ):
+        raise ValueError("not a trial of a sink")
     return Entry(
         meta["trial"], meta["score"], meta["params"], unpack(meta["params"]), scalars, meta["boot"], meta["tick"],
-        meta["wall"], error, blob, int(meta.get("bytes", 0)),
+        meta["wall"], error, blob, size,
     )  # fmt: skip
 
 

@@ -13,13 +13,13 @@ from dibs._clock import SystemClock
 from dibs.errors import UsageError
 
 from ._best import SinkRecord, best_of
-from ._folder import is_ours, make_folder, remove_folder
+from ._folder import is_of_this_program, is_ours, make_folder, remove_folder
 from ._marks import Mark, forget, mark_of, renew
 from ._pickling import pickled, refuse_by_value
-from ._reading import said, scores
+from ._reading import said, standings
 from ._score import better, finite, wanted
 from ._spool import commit
-from ._values import pack
+from ._values import pack, pack_each
 
 __all__ = ["Sink"]
 
@@ -42,9 +42,10 @@ class Sink:
 
     def __init__(self, folder: str | os.PathLike[str], maximize: bool = True) -> None:
         """The sink in a folder that is there; ``maximize`` as it was created. UsageError for what is no path, or no flag."""
-        if not isinstance(folder, str | os.PathLike) or "\0" in str(folder):
+        path = os.fspath(folder) if isinstance(folder, str | os.PathLike) else None
+        if not isinstance(path, str) or not path or "\0" in path:
             raise UsageError(f"{folder!r} is no folder: pass the path that sink.folder gave, or use Sink.create()")
-        self._folder = os.fspath(Path(folder).absolute())
+        self._folder = str(Path(path).absolute())
         self._maximize = _flag(maximize)
 
     @classmethod
@@ -77,14 +78,15 @@ class Sink:
     def record(self, /, score: Any, artifact: Any = None, params: Any = None, **scalars: Any) -> bool:
         """Spool this trial if it is the best of this process so far, and not worse than what others had when it began.
 
-        True if any of it was spooled, so of all trials the best always is.
+        True if any of it was spooled, so of all trials the best always is; of equals in ever new processes the first 32.
         ``score``: a number, a numpy scalar or a 0-d tensor; anything else, and what is not finite, is refused. ``artifact``:
-        what pickles (by cloudpickle where that is installed); the best trial that carried one is kept besides the best of
+        what pickles (by cloudpickle where that is installed; a class of the main script comes back as that class); the best trial that carried one is kept besides the best of
         all. ``params``: a mapping, or whatever the optimiser calls a point; ``scalars``: more about the trial. Plain
         values come back from ``best`` as they went in, others as text.
 
         A trial that is no best costs a few microseconds and no call to the disk. Never raises an Exception: what could
-        not be written changes nothing, is warned of once, and a later trial may try again.
+        not be written changes nothing, is warned of once, and a later trial may try again. An alarm by which somebody
+        limits the trial's time is an Exception like any other: one that goes off in here is taken for a failure to write.
         """
         try:
             number = finite(score)
@@ -97,7 +99,7 @@ class Sink:
             trial, data = _trial(number, params, scalars), None
             if keeps:
                 try:
-                    data = pickled(artifact)
+                    data = pickled(artifact, by_name=is_of_this_program(self._folder))
                 except Exception as error:
                     trial["artifact_error"] = f"could not be pickled: {said(error)}"
             if mark.pid != os.getpid():
@@ -110,7 +112,7 @@ class Sink:
         """This process's mark; before its first trial it has looked at what others have."""
         mark = mark_of(self._folder)
         if not mark.looked:
-            mark.others_seen, mark.others_kept = scores(self._folder, self._maximize)
+            mark.others_seen, mark.others_kept = standings(self._folder, self._maximize)
             mark.looked = True
         return mark
 
@@ -176,7 +178,7 @@ def _flag(maximize: bool) -> bool:
 def _trial(score: float, params: Any, scalars: dict[str, Any]) -> dict[str, Any]:
     """What is written of a trial, without a name yet."""
     now = {"boot": _boot(), "tick": CLOCK.monotonic(), "wall": CLOCK.wall()}
-    return {"score": score, "params": pack(params), "scalars": pack(scalars), **now}
+    return {"score": score, "params": pack(params), "scalars": pack_each(scalars), **now}
 
 
 @cache

@@ -9,17 +9,22 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from reprlib import Repr
 from typing import Any
 
 from dibs._canon import plain
 
-__all__ = ["pack", "same", "unpack"]
+__all__ = ["pack", "pack_each", "same", "unpack"]
 
 DECIMALS = 10  # 0.1 + 0.2 is 0.3; what optimisers compute on the way to a value differs far behind that
 _DEEPEST = 16
 _MOST = 10_000  # values in one set of parameters, containers included
 _LONGEST = 1_000  # characters of a repr
-_BITS = 4_096  # of an int: Python refuses to write much longer ones as text
+_BITS = 2_048  # of an int: Python may be told to write none that has more than 640 digits as text
+_BRIEF = Repr()  # of what is too much: what holds itself many times over has a repr that never ends
+_BRIEF.maxlevel, _BRIEF.maxlist, _BRIEF.maxtuple, _BRIEF.maxdict = 2, 30, 30, 30
+_BRIEF.maxother = _BRIEF.maxstring = _LONGEST
+_name = type.__dict__["__name__"].__get__  # which a metaclass cannot answer in its own way
 _NUMERAL = re.compile(r"[+-]?(\d{1,400}|\d{0,400}\.\d{1,400}|\d{1,400}\.)([eE][+-]?\d{1,4})?", re.ASCII)
 
 
@@ -30,6 +35,11 @@ def pack(value: Any) -> Any:
     numpy scalars become Python's and arrays lists; anything else, and what lies too deep or is too much, the text of its repr.
     """
     return _pack(value, 0, [_MOST])
+
+
+def pack_each(named: Mapping[str, Any]) -> Any:
+    """The same for scalars by name, each for itself: however many there are, and whatever one is, ``unpack`` makes a dict."""
+    return {"dict": [[_pack(name, 1, [_MOST]), _pack(value, 1, [_MOST])] for name, value in named.items()]}
 
 
 def _pack(value: Any, depth: int, left: list[int]) -> Any:
@@ -43,7 +53,7 @@ def _pack(value: Any, depth: int, left: list[int]) -> Any:
             return _inside(value, depth, left)
         return {"text": repr(value)[:_LONGEST]}
     except Exception:  # an iterator, a repr or an item() of somebody else's
-        return {"text": f"<{type(value).__name__}>"}
+        return {"text": f"<{_name(type(value))}>"}
 
 
 def _leaf(value: int | float | str) -> Any:
@@ -61,7 +71,8 @@ def _inside(value: Any, depth: int, left: list[int]) -> Any:
     """What holds others. Each takes its length from what is left, so that even one which holds itself ends."""
     size = value.size if _is_array(value) else len(value)
     if depth >= _DEEPEST or size > left[0]:
-        return {"text": repr(value)[:_LONGEST]}
+        left[0] = max(0, left[0] - _BRIEF.maxlist)
+        return {"text": _BRIEF.repr(value)[:_LONGEST] if left[0] else "..."}
     left[0] -= size
     if isinstance(value, Mapping):
         return {"dict": [[_pack(name, depth + 1, left), _pack(each, depth + 1, left)] for name, each in value.items()]}
@@ -73,17 +84,19 @@ def _is_array(value: Any) -> bool:
     return type(value).__module__ == "numpy" and hasattr(value, "tolist") and getattr(value, "ndim", 0) > 0
 
 
-def unpack(packed: Any) -> Any:
-    """The inverse of ``pack``. ValueError, TypeError or KeyError for JSON that ``pack`` does not make."""
+def unpack(packed: Any, depth: int = 0) -> Any:
+    """The inverse of ``pack``. An Exception for JSON that ``pack`` does not make, such as what is deeper than it goes."""
+    if depth > _DEEPEST:
+        raise ValueError("deeper than a sink writes")
     if isinstance(packed, list):
-        return [unpack(each) for each in packed]
+        return [unpack(each, depth + 1) for each in packed]
     if not isinstance(packed, dict):
         return packed
     ((kind, inner),) = packed.items()
     if kind == "tuple":
-        return tuple(unpack(each) for each in inner)
+        return tuple(unpack(each, depth + 1) for each in inner)
     if kind == "dict":
-        return {unpack(key): unpack(each) for key, each in inner}
+        return {unpack(key, depth + 1): unpack(each, depth + 1) for key, each in inner}
     return {"float": float, "text": str}[kind](inner)
 
 
