@@ -33,6 +33,12 @@ def test_the_end_says_how_it_stands_and_what_to_type_next(dibs: Call, tmp_path: 
     assert (again.stdout.splitlines()[0], again.stderr) == ("cells    3 done; 0 run here", "")
 
 
+def test_the_best_of_progress_is_that_of_the_goal(dibs: Call, tmp_path: Path) -> None:
+    script = SCRIPT.replace("""'{"score": 0.25}'""", """'{"score": '$(( 30 - ${DIBS_NAME#c} ))'}'""")
+    sweep(tmp_path, 3, script, goal="max")
+    assert "[3/3 done, best 30," in dibs("sweep", "run", *PLACE).stderr
+
+
 @pytest.mark.parametrize("quiet", [(), ("--quiet",)])
 def test_a_failure_is_told_with_its_log_and_is_never_a_success(
     dibs: Call, tmp_path: Path, quiet: tuple[str, ...]

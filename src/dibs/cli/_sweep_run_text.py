@@ -14,6 +14,7 @@ from dibs.cell import tail_of
 from dibs.store import Store
 from dibs.study._events import Closed, Event, OnEvent, Said
 from dibs.study._progress import Progress
+from dibs.study._scoring import goal_said
 from dibs.sweep import CellStanding, Plan, SweepEnd, log_of, newer_plan
 
 from ._guard import log_to
@@ -31,7 +32,8 @@ _STATES = ("done", "running", "waiting", "interrupted", "failed", "unsynced", "d
 def shown(store: Store, plan: Plan, *, quiet: bool) -> Iterator[OnEvent]:
     """Progress on stderr, and every failure with the last lines of its log; the log's lines between, each once."""
     cells = _Named(store, plan)
-    progress = None if quiet else Progress(len(plan.active), None, named=lambda n: f"cell {cells.name(n)}")
+    goal = goal_said(plan.task.goal)
+    progress = None if quiet else Progress(len(plan.active), goal, named=lambda n: f"cell {cells.name(n)}")
     told: set[str] = set()
 
     def say(text: str) -> None:
