@@ -148,9 +148,12 @@ def test_a_script_that_was_edited_is_refused_or_a_new_version(dibs: Call, first:
     [
         (("--epochs", "6"), "planned with --epochs 5, not 6"),
         (("--name", "{task}-{stem}"), "planned with --name {stem}, not {task}-{stem}"),
-        (("--artifact", "last.pth"), "planned with artifacts ('best.pth',), and not with ('last.pth',)"),
-        (("--time-limit", "2h"), "planned with time_s none, and not with 7200.0"),
-        (("--", "./run_one.sh", "{cfg}"), "planned with words ("),
+        (("--artifact", "last.pth"), "planned with --artifact best.pth, and not with last.pth"),
+        (("--time-limit", "2h"), "planned with --time-limit none, and not with 7200.0 s"),
+        (
+            ("--", "./run_one.sh", "{cfg}"),
+            "planned with the command ./run_one.sh '{cfg}' '{task}' '{epochs}' --out '{out}', and not with ./run_one.sh '{cfg}': ",
+        ),
     ],
 )
 def test_what_was_planned_otherwise(dibs: Call, first: Path, more: tuple[str, ...], said: str) -> None:
@@ -329,6 +332,7 @@ def test_an_assignment_is_written_as_queues_that_name_the_same_cells(dibs: Call,
         cells_named(planned(), "d/fast.queue", bench)
     done = dibs("sweep", "plan", *PLACE, "--host", "q", "--write-queues", ".")
     assert "queue      " + str(bench / "q.queue") in done.stdout
+    assert "finish     28 epochs of a host of speed 1; no assignment is done before 28\n" in done.stdout
 
 
 def test_other_columns_are_written_as_csv(dibs: Call, bench: Path) -> None:

@@ -23,6 +23,11 @@ _UNITS = {
     "cells": "cells; nothing is finished yet",
     "declared": "as declared",
 }
+_WHILE = {  # what a finish counts until seconds were learned
+    "epochs": " epochs of a host of speed 1",
+    "cells": " cells of a host of speed 1",
+    "declared": " as declared, for a host of speed 1",
+}
 
 
 def say_plan(planned: Planned, store: str, *, dry: bool, files: Sequence[Path]) -> None:
@@ -129,7 +134,7 @@ def _say_assignment(ahead: Outlook) -> None:
     table(["host", "speed", "cells", "finish", "first"], rows, right=(1, 2, 3))
     out()
     out(
-        f"finish     {_span(found.finish, ahead.costs)}; no assignment is done before {_span(found.bound, ahead.costs)}"
+        f"finish     {_span(found.finish, ahead.costs)}{_WHILE.get(ahead.costs.unit, '')}; no assignment is done before {_span(found.bound, ahead.costs)}"
     )
 
 
@@ -147,7 +152,11 @@ def _say_task(planned: Planned, store: str) -> None:
         out(f"script     {safe(name)} {digest}")
     kept = ", ".join(map(safe, plan.task.artifacts))
     where = safe(plan.task.final) if plan.task.final is not None else "the store"
-    out(f"artifacts  {kept} -> {where}" if kept else "artifacts  none: nothing of a cell is kept (--artifact FILE)")
+    out(
+        f"artifacts  {kept} -> {where}"
+        if kept
+        else "artifacts  none: nothing of a cell is kept, so that none can be proven (--artifact FILE)"
+    )
 
 
 def _isolation(plan: Plan) -> str:

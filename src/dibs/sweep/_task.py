@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
@@ -23,6 +24,11 @@ FIELDS = ("out", "name", "sweep", "n", "attempt", "seed", "result", "previous", 
 _QUEUE = ("cfg", "task", "epochs")  # columns that a queue file has, used or not
 _NOT_OUT = ("out", "previous", "result", "seed")
 _MANIFEST = "manifest.json"
+#: fields that are not called as their options are
+_SAID = {
+    "words": "the command", "artifacts": "--artifact", "scripts": "the files", "time_s": "--time-limit",
+    "memory_bytes": "--memory", "checkpoint_bytes": "--checkpoint-size", "scratch_bytes": "--scratch",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -78,9 +84,10 @@ def task_after(planned: Task, wanted: Wanted, *, new_version: bool = False) -> T
     for name, theirs in vars(planned).items():
         ours = getattr(same, name)
         if ours != theirs and name != "here":
+            said = _SAID.get(name, "--" + name.replace("_", "-"))
             raise RefusedError(
-                f"this sweep was planned with {name} {_text(theirs)}, and not with {_text(ours)}: leave it out, or let the cells "
-                "that have not started use it: --new-version", field=name, theirs=theirs, ours=ours,
+                f"this sweep was planned with {said} {_text(name, theirs)}, and not with {_text(name, ours)}: leave it out, "
+                "or let the cells that have not started use it: --new-version", field=name, theirs=theirs, ours=ours,
             )  # fmt: skip
     return same
 
@@ -195,5 +202,13 @@ def _whole(here: Path, path: str | os.PathLike[str]) -> str:
     return os.path.abspath(here / Path(path).expanduser())  # noqa: PTH100 - links stay what they are called
 
 
-def _text(value: object) -> str:
-    return "none" if value is None else repr(value)[:200]
+def _text(name: str, value: object) -> str:
+    """A field of a task as somebody would type it, or nearly."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, tuple | Mapping):
+        return (shlex.join(value) if name == "words" else ", ".join(map(str, value)) or "none")[:200]
+    unit = {"s": " s", "bytes": " bytes"}.get(name.rpartition("_")[2], "")
+    return f"{value:.200}" if isinstance(value, str) else f"{value}{unit}"
