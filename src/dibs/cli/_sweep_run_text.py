@@ -19,6 +19,7 @@ from dibs.sweep import CellStanding, Plan, SweepEnd, log_of, newer_plan
 
 from ._guard import log_to
 from ._status import plural
+from ._sweep_opening import place_of
 from ._text import escaped, out, safe
 
 __all__ = ["said_json", "say_end", "shown"]
@@ -110,7 +111,7 @@ def said_json(store: Store, end: SweepEnd, code: int) -> dict[str, Any]:
 
 def say_end(store: Store, end: SweepEnd, words: list[str]) -> None:
     """Print how it ended: cells by state, what failed and why, who holds the rest, and what to type next."""
-    place = f"--store {shlex.quote(store.url)} --name {shlex.quote(end.sweep)}"
+    place = place_of(store.url, end.sweep)
     states = end.states
     counted = ", ".join(f"{states[state]} {state}" for state in _STATES if states.get(state))
     out(f"cells    {counted or 'none'}; {end.ran} run here")
