@@ -117,7 +117,7 @@ def main(folder: Path) -> None:
     with (folder / "tasks.toml").open("a") as tasks:
         tasks.write("\n[round]\nclasses = [1, 0, 0, 0, 0, 0, 1, 0, 1, 1]\n")
     story.sweep("retry", *PLACE, code=1)
-    story.sweep("retry", "round-h64-relu", "--force", "round-h64-relu", *PLACE)
+    story.sweep("retry", "--force", "round-h64-relu", *PLACE)
     story.sweep("run", *PLACE, "--host", "alpha", "--me", "alpha", "--quiet")
     story.sweep("reconcile", *PLACE)
 

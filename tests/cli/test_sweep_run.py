@@ -129,6 +129,18 @@ def test_what_is_unsynced_is_mended_by_a_retry_that_runs_nothing_again(dibs: Cal
     assert (tmp_path / "runs").read_text() == "run\n"
 
 
+def test_a_script_that_was_mended_is_to_be_planned(dibs: Call, tmp_path: Path) -> None:
+    sweep(tmp_path, 2, FAILS)
+    dibs("sweep", "run", *PLACE, code=1)
+    assert "another one" not in dibs("sweep", "retry", *PLACE, code=1).stdout
+    (tmp_path / "cell.sh").write_text(SCRIPT)
+    said = dibs("sweep", "retry", *PLACE, "--force", "c1").stdout
+    assert "./cell.sh is another one than was planned, which cells still run: dibs sweep plan --store " in said
+    dibs("sweep", "plan", *PLACE, "--new-version")
+    dibs("sweep", "run", *PLACE)
+    assert "another one" not in dibs("sweep", "retry", *PLACE, "--force", "c1").stdout
+
+
 def test_a_damaged_result_is_run_again_and_put_aside(dibs: Call, tmp_path: Path) -> None:
     store, _ = sweep(tmp_path, 2)
     dibs("sweep", "run", *PLACE)

@@ -17,7 +17,17 @@ from dibs.store import Store
 from ._configs import put_file
 from ._models import Cell, Plan, Task
 
-__all__ = ["FIELDS", "Wanted", "check_task", "command_of", "fields_of", "put_scripts", "task_after", "task_of"]
+__all__ = [
+    "FIELDS",
+    "Wanted",
+    "check_task",
+    "command_of",
+    "edited_scripts",
+    "fields_of",
+    "put_scripts",
+    "task_after",
+    "task_of",
+]
 
 #: what a command line may name besides the columns, which win
 FIELDS = ("out", "name", "sweep", "n", "attempt", "seed", "result", "previous", "here")
@@ -135,6 +145,12 @@ def fields_of(plan: Plan, cell: Cell, attempt: int = 0) -> dict[str, str]:
         "name": cell.name, "sweep": plan.sweep, "n": str(cell.n), "attempt": str(attempt), "here": plan.task.here,
     }  # fmt: skip
     return ours | {column: text_of(value) for column, value in cell.fields.items()}
+
+
+def edited_scripts(task: Task) -> tuple[str, ...]:
+    """The scripts whose files, where they are on this host, are others than were planned."""
+    now = _digests_now(task)
+    return tuple(name for name, digest in task.scripts.items() if now[name] != digest)
 
 
 def put_scripts(store: Store, task: Task, known: Collection[str] = ()) -> None:
