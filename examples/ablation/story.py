@@ -88,7 +88,7 @@ def main(folder: Path) -> None:
 
     tell("Three hosts, each with its share")
     runs = {
-        host: story.start("run", *PLACE, "--host", host, "--me", host, "--queue", f"shares/{host}.queue", "--quiet")
+        host: story.start("run", *PLACE, "--host", host, "--queue", f"shares/{host}.queue", "--quiet")
         for host in HOSTS
     }
     try:
@@ -118,7 +118,7 @@ def main(folder: Path) -> None:
         tasks.write("\n[round]\nclasses = [1, 0, 0, 0, 0, 0, 1, 0, 1, 1]\n")
     story.sweep("retry", *PLACE, code=1)
     story.sweep("retry", "--force", "round-h64-relu", *PLACE)
-    story.sweep("run", *PLACE, "--host", "alpha", "--me", "alpha", "--quiet")
+    story.sweep("run", *PLACE, "--host", "alpha", "--quiet")
     story.sweep("reconcile", *PLACE)
 
     tell("Done is not enough: the results are brought here, and every file is loaded")

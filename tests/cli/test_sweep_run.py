@@ -56,6 +56,14 @@ def test_a_failure_is_told_with_its_log_and_is_never_a_success(
     assert dibs("sweep", "run", *PLACE, code=1).stdout.startswith("cells    2 done, 1 failed; 0 run here")
 
 
+def test_a_host_is_shown_by_the_name_it_was_given(dibs: Call, tmp_path: Path) -> None:
+    sweep(tmp_path, 2, FAILS)
+    for words in (("--host", "alpha"), ("--host", "alpha", "--me", "ann")):
+        cells = json.loads(dibs("sweep", "run", *PLACE, *words, "--json", code=1).stdout)["cells"]
+        assert cells[1]["me"] == words[-1]
+        dibs("sweep", "retry", *PLACE, "--force", "c1")
+
+
 def test_in_json_every_cell_stands(dibs: Call, tmp_path: Path) -> None:
     sweep(tmp_path, 2, FAILS)
     found = json.loads(dibs("sweep", "run", *PLACE, "--json", "--quiet", code=1).stdout)
