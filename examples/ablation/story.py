@@ -88,8 +88,7 @@ def main(folder: Path) -> None:
 
     tell("Three hosts, each with its share")
     runs = {
-        host: story.start("run", *PLACE, "--host", host, "--queue", f"shares/{host}.queue", "--quiet")
-        for host in HOSTS
+        host: story.start("run", *PLACE, "--host", host, "--queue", f"shares/{host}.queue", "--quiet") for host in HOSTS
     }
     try:
         dead = next(host for host in HOSTS if "round-h64-relu" not in share_of(story, host))

@@ -29,6 +29,9 @@ def test_the_end_says_how_it_stands_and_what_to_type_next(dibs: Call, tmp_path: 
         f"prove    dibs sweep reconcile --store {tmp_path}/s --name A",
     ]  # fmt: skip
     assert "cell c0 done 0.25" in done.stderr
+    assert dibs("status", "--store", "s").stdout.splitlines() == [
+        f"store {tmp_path}/s: 0 studies, 1 sweep", f"  sweep A: dibs sweep status --store {tmp_path}/s --name A",
+    ]  # fmt: skip
     again = dibs("sweep", "run", *PLACE, "--quiet")
     assert (again.stdout.splitlines()[0], again.stderr) == ("cells    3 done; 0 run here", "")
 

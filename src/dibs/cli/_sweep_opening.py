@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Callable
 
@@ -11,9 +10,9 @@ from dibs.sweep import Plan, newest_plan
 
 from ._opening import open_store
 from ._options import needed, needed_sweep
-from ._text import out, safe
+from ._text import out
 
-__all__ = ["files_step", "open_plan", "place_of", "steer_plan"]
+__all__ = ["files_step", "open_plan", "steer_plan"]
 
 
 def open_plan(store: str | None, sweep: str | None) -> tuple[Store, Plan]:
@@ -28,11 +27,6 @@ def steer_plan(store: str | None, sweep: str | None) -> tuple[Store, Plan]:
     name = needed_sweep(sweep)
     opened = Store(needed(store, "store", "FOLDER"), create=False)
     return opened, newest_plan(opened, name)
-
-
-def place_of(store: str, sweep: str) -> str:
-    """The options by which a command that is shown finds the sweep from anywhere."""
-    return safe(f"--store {shlex.quote(store)} --name {shlex.quote(sweep)}")
 
 
 def files_step(what: str) -> Callable[[int, int], None]:

@@ -12,8 +12,8 @@ from dibs.sweep import Pulled, pull
 from ._check import size_text
 from ._options import Whole, as_json, command, store_option, sweep_option, verbose
 from ._status import plural
-from ._sweep_opening import open_plan, place_of
-from ._text import json_text, out, safe, table
+from ._sweep_opening import open_plan
+from ._text import json_text, out, place_of, safe, table
 
 __all__ = ["verb"]
 

@@ -7,8 +7,8 @@ import click
 from dibs.sweep import Retried, retry
 
 from ._options import Whole, as_json, command, me_option, store_option, sweep_option, verbose
-from ._sweep_opening import files_step, place_of, steer_plan
-from ._text import json_text, out, safe, table
+from ._sweep_opening import files_step, steer_plan
+from ._text import json_text, out, place_of, safe, table
 
 __all__ = ["verb"]
 

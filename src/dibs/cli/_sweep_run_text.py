@@ -19,8 +19,7 @@ from dibs.sweep import CellStanding, Plan, SweepEnd, log_of, newer_plan
 
 from ._guard import log_to
 from ._status import plural
-from ._sweep_opening import place_of
-from ._text import escaped, out, safe
+from ._text import escaped, out, place_of, safe
 
 __all__ = ["said_json", "say_end", "shown"]
 

@@ -8,8 +8,8 @@ from dibs.view import CellLine, SweepStatus, ago, duration, sweep_status
 
 from ._options import as_json, command, store_option, sweep_option, verbose
 from ._status import plural, say_problems
-from ._sweep_opening import open_plan, place_of
-from ._text import json_text, out, safe, table
+from ._sweep_opening import open_plan
+from ._text import json_text, out, place_of, safe, table
 
 __all__ = ["verb"]
 

@@ -15,8 +15,8 @@ from dibs.sweep._kinds import loader_of
 from ._check import size_text
 from ._options import SIZE, SPAN, Whole, as_json, command, me_option, store_option, sweep_option, verbose
 from ._status import plural
-from ._sweep_opening import place_of, steer_plan
-from ._text import json_text, out, safe, table
+from ._sweep_opening import steer_plan
+from ._text import json_text, out, place_of, safe, table
 
 __all__ = ["verb"]
 

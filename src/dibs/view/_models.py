@@ -182,12 +182,13 @@ class StudyLine(Plain):
 
 @dataclass(frozen=True, slots=True)
 class StoreStatus(Plain):
-    """What a store holds. ``claim`` and ``verdict`` are what its marker says."""
+    """What a store holds. ``claim`` and ``verdict`` are what its marker says; ``sweeps``: their names."""
 
     store: str
     claim: str | None
     verdict: str | None
     studies: tuple[StudyLine, ...]
+    sweeps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
-"""A store at a glance: its studies, one line each."""
+"""A store at a glance: its studies, one line each, and which sweeps there are."""
 
 from __future__ import annotations
 
 from dibs.store import Store
+from dibs.sweep import sweeps_in
 
 from ._models import StoreStatus, StudyLine
 from ._source import Source
@@ -12,13 +13,14 @@ __all__ = ["store_status"]
 
 
 def store_status(store: Store) -> StoreStatus:
-    """The studies of a store as seen now. Writes nothing; raises StoreError if the store does not answer."""
+    """The studies and sweeps of a store as seen now. Writes nothing; raises StoreError if the store does not answer."""
     marker = store.marker
     return StoreStatus(
         store=store.url,
         claim=marker.get("claim"),
         verdict=marker.get("verdict"),
         studies=tuple(_line(Source.of(store, name)) for name in store.studies()),
+        sweeps=tuple(sweeps_in(store)),
     )
 
 
