@@ -345,6 +345,22 @@ def test_other_columns_are_written_as_csv(dibs: Call, bench: Path) -> None:
     assert [line for line, _ in cells_named(planned(), str(bench / "r.csv"), bench)] == [2, 3]
 
 
+def test_a_column_of_a_csv_that_is_empty_everywhere_is_absent(dibs: Call, bench: Path) -> None:
+    for name, between in (("r.csv", ","), ("r.tsv", "\t")):
+        (bench / name).write_text(f"# rates\ncfg{between}note{between}cost\nc/a.toml{between}{between}3\n")
+        place = ("--store", "s", "--name", name.replace(".", "-"))
+        said = dibs(
+            "sweep", "plan", name, *place, "--dry-run", "--", "./run_one.sh", "{cfg}", "--note", "{note}"
+        ).stdout
+        assert said.splitlines()[0] == f"{bench}/run_one.sh c/a.toml"
+        dibs("sweep", "plan", name, *place, "--", "./run_one.sh", "{cfg}", "--note", "{note}")
+        assert "nothing has changed" in dibs("sweep", "plan", *place).stdout
+        refused = dibs(
+            "sweep", "plan", name, "--store", "s", "--name", "B", "--", "./run_one.sh", "{cost}", code=2
+        ).stderr
+        assert "{cost} in '{cost}' is nothing that could be filled in" in refused
+
+
 def test_ten_thousand_lines(dibs: Call, bench: Path) -> None:
     (bench / "q").write_text("".join(f"w{n} t {n % 7 + 1}\n" for n in range(10_000)))
     answer = json.loads(dibs("sweep", "plan", "q", *PLACE, "--host", "a", "--host", "b=2", "--json", *COMMAND).stdout)

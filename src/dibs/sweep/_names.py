@@ -41,6 +41,11 @@ def name_of(row: Row, naming: Template) -> str:
         return check_name(row.name, "the column name")
     fields = _fields(row)
     missing = next((name for name in naming.names if name not in fields), None)
+    if missing == "stem":
+        raise ValueError(
+            "there is no cfg that the cell could be called after: add a column name, or say --name with a template of columns, "
+            f"such as '{'-'.join(f'{{{column}}}' for column in list(fields)[:2])}'"
+        )
     if missing is not None:
         there = ", ".join(f"{{{name}}}" for name in sorted(fields))
         raise ValueError(f"{{{missing}}} of --name {naming.text!r:.80} has no value here; there is {there}")
@@ -82,7 +87,10 @@ def check_apart(named: Iterable[tuple[str, str, Row | None]], naming: Template) 
 
 def _cure(row: Row | None, other: Row | None, named: Sequence[tuple[str, str, Row | None]], naming: Template) -> str:
     if row is None or other is None:
-        return "that cell is in the sweep already: uncomment its line instead, or call the new one otherwise"
+        return (
+            "that cell is in the sweep already: uncomment its line, if it is a comment now, or give the new one a name of its own, "
+            "by that of its config or a column name"
+        )
     if row.name is not None or other.name is not None:
         return "give one of them another name in the column name"
     if row.fields == other.fields:

@@ -16,6 +16,7 @@ from dibs.store import Store
 
 from ._configs import put_file
 from ._models import Cell, Plan, Task
+from ._rosterfile import columns_of
 
 __all__ = [
     "FIELDS",
@@ -115,7 +116,8 @@ def check_task(command: Command | None, plan: Plan, queue: bool) -> None:
     """
     columns = sorted({column for cell in plan.cells for column in cell.fields})
     check_values(columns, [value for cell in plan.cells for value in cell.fields.values()])
-    known = {*FIELDS, *columns, *(_QUEUE if queue else ())}
+    named = {name for source, lines in plan.sources.items() for name in columns_of(source, lines)}
+    known = {*FIELDS, *columns, *named, *(_QUEUE if queue else ())}
     if command is not None:
         command.check(known)
     if plan.task.out is None:
