@@ -51,8 +51,8 @@ def test_a_template_that_nothing_fills() -> None:
         ValueError, match=r"\{seed\} of --name '\{seed\}' has no value here; there is \{cfg\}, \{stem\}"
     ):
         name_of(row(), naming_of("{seed}"))
-    with pytest.raises(ValueError, match=r"no cfg .*: add a column name, or say --name .*, such as '\{lr\}-\{seed\}'$"):
-        name_of(Row(1, {"lr": 0.1, "seed": 1, "task": "t"}), naming_of("{stem}"))
+    with pytest.raises(ValueError, match=r"no cfg .*, add a column name, or say --name .*, such as '\{lr\}-\{seed\}'$"):
+        name_of(Row(1, {"config": "c/a.toml", "lr": 0.1, "seed": 1, "task": "t"}), naming_of("{stem}"))
     with pytest.raises(ValueError, match="there is '/' in it"):
         name_of(row(), naming_of("{cfg}"))
     with pytest.raises(UsageError, match="calls every cell the same"):

@@ -103,6 +103,8 @@ def test_yaml(roster: Callable[..., Roster]) -> None:
         ("r.toml", "artefacts = ['a']\n[[cell]]\ncfg = 'a'", "r.toml: unknown 'artefacts' beside the cells; did you mean artifacts\\?$"),
         ("r.toml", "artifacts = 'a'\n[[cell]]\ncfg = 'a'", "r.toml: artifacts must be a list of texts"),
         ("r.toml", "isolate = 1\n[[cell]]\ncfg = 'a'", "r.toml: isolate must be true or false"),
+        ("r.csv", "cfg;task\na;b\n", "r.csv:1: 'cfg;task' is one column: there is a comma between two, in a .tsv a tab$"),
+        ("r.tsv", "cfg,task\na,b\n", "r.tsv:1: 'cfg,task' is one column"),
         ("r.csv", "cfg,cfg\na,b\n", "r.csv:1: two columns are called 'cfg'"),
         ("r.csv", "cfg,\na,b\n", "r.csv:1: '' cannot be the name of a column"),
         ("r.csv", "cfg,task\na\n", "r.csv:2: 1 fields, and the header has 2"),

@@ -42,9 +42,10 @@ def name_of(row: Row, naming: Template) -> str:
     fields = _fields(row)
     missing = next((name for name in naming.names if name not in fields), None)
     if missing == "stem":
+        fit = [f"{{{column}}}" for column, text in fields.items() if _LEGAL.fullmatch(text)][:2]
         raise ValueError(
-            "there is no cfg that the cell could be called after: add a column name, or say --name with a template of columns, "
-            f"such as '{'-'.join(f'{{{column}}}' for column in list(fields)[:2])}'"
+            "there is no cfg that the cell could be called after: give the config's column that name, add a column name, or say "
+            f"--name with a template of columns, such as '{'-'.join(fit or ['{column}'])}'"
         )
     if missing is not None:
         there = ", ".join(f"{{{name}}}" for name in sorted(fields))

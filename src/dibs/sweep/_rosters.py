@@ -123,6 +123,10 @@ def _fields_of(line: str, delimiter: str) -> list[str]:
 
 
 def _header(source: str, line: int, names: Sequence[str]) -> list[str]:
+    if len(names) == 1 and any(between in names[0] for between in ";|\t,"):
+        raise UsageError(
+            f"{source}:{line}: {names[0]!r:.80} is one column: there is a comma between two, in a .tsv a tab"
+        )
     twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
     if twice is not None:
         raise UsageError(f"{source}:{line}: two columns are called {twice!r}: rename one")
