@@ -78,6 +78,17 @@ def test_in_json_every_cell_stands(dibs: Call, tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_a_column_called_as_one_of_ours_is_absent_where_it_is_empty(dibs: Call, tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("name,x,seed,n\na,1,7,\nb,2,,8\n")
+    words = ("--shell", "--artifact", "told", "--", "printf '%s.' {seed} {n} ${{DIBS_SEED-none}} > told")
+    shown = dibs("sweep", "plan", "r.csv", *PLACE, "--dry-run", "--", "echo", "{seed}", "{n}").stdout.splitlines()
+    assert (shown[0].split()[1:], shown[1].split()[1:]) == (["7"], ["8"])
+    dibs("sweep", "plan", "r.csv", *PLACE, *words)
+    dibs("sweep", "run", *PLACE)
+    told = [(tmp_path / "s/sweep/%41/final" / name / "told").read_text() for name in "ab"]
+    assert told == ["7..7.", ".8.none."]
+
+
 def test_what_others_hold_is_left_unfinished_and_said(dibs: Call, tmp_path: Path) -> None:
     store, plan = sweep(tmp_path, 2)
     mine = claim_attempt(store, SweepKeys(NAME), 1, 0, plan.cells[1].fields, Terms(0, 2, None, "gpu7", 5.0))

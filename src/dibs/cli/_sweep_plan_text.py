@@ -9,6 +9,7 @@ from typing import Any
 
 from dibs.cell import isolation_status, size_text
 from dibs.sweep import Costs, Outlook, Plan, Planned, fields_of
+from dibs.sweep._task import hidden
 from dibs.view import duration
 
 from ._status import plural
@@ -68,7 +69,9 @@ def say_commands(planned: Planned) -> None:
     for cell in planned.plan.active[:_SHOWN] if planned.command is not None else ():
         left = {name: f"<{name}>" for name in ("out", "result", "seed")}
         assert planned.command is not None
-        out(safe(planned.command.shown(left | fields_of(planned.plan, cell))))
+        away = hidden(planned.plan, cell)
+        filled = {name: text for name, text in (left | fields_of(planned.plan, cell)).items() if name not in away}
+        out(safe(planned.command.shown(filled)))
     more = len(planned.plan.active) - _SHOWN
     if planned.command is not None and more > 0:
         out(f"... and {more} more")

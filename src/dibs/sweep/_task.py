@@ -25,6 +25,7 @@ __all__ = [
     "command_of",
     "edited_scripts",
     "fields_of",
+    "hidden",
     "put_scripts",
     "task_after",
     "task_of",
@@ -153,6 +154,11 @@ def edited_scripts(task: Task) -> tuple[str, ...]:
     """The scripts whose files, where they are on this host, are others than were planned."""
     now = _digests_now(task)
     return tuple(name for name, digest in task.scripts.items() if now[name] != digest)
+
+
+def hidden(plan: Plan, cell: Cell) -> set[str]:
+    """The names of ours that other cells have a column for, and this one has no value: they are absent, as any column."""
+    return {name for name in FIELDS if name not in cell.fields and any(name in other.fields for other in plan.cells)}
 
 
 def put_scripts(store: Store, task: Task, known: Collection[str] = ()) -> None:
