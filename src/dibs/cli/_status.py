@@ -86,6 +86,12 @@ def _say_store(status: StoreStatus) -> None:
         _say_studies(status)
     for name in status.sweeps:
         out(f"  sweep {safe(name)}: dibs sweep status {place_of(status.store, name)}")
+    for run in status.runs:
+        newest = f"round {run.newest} {run.state}, {run.answered} of {run.clients} answered"
+        newest += "".join(
+            f", {count} {word}" for count, word in ((run.late, "late"), (run.rejected, "rejected")) if count
+        )
+        out(f"  federated run {safe(run.run, 60)}: {plural(run.rounds, 'round')}; {newest}")
 
 
 def _say_studies(status: StoreStatus) -> None:

@@ -1,9 +1,8 @@
-"""A store at a glance: its studies, one line each, and which sweeps there are."""
+"""A store at a glance: its studies, one line each, its federated runs, and which sweeps there are."""
 
 from __future__ import annotations
 
 from dibs.store import Store
-from dibs.sweep import sweeps_in
 
 from ._models import StoreStatus, StudyLine
 from ._source import Source
@@ -13,13 +12,18 @@ __all__ = ["store_status"]
 
 
 def store_status(store: Store) -> StoreStatus:
-    """The studies and sweeps of a store as seen now. Writes nothing; raises StoreError if the store does not answer."""
+    """The studies, sweeps and runs of a store as seen now. Writes nothing; raises StoreError if the store does not answer."""
+    from dibs.sweep import sweeps_in
+
+    from ._rounds import run_lines  # what only a store with runs needs, a study's reader need not load
+
     marker = store.marker
     return StoreStatus(
         store=store.url,
         claim=marker.get("claim"),
         verdict=marker.get("verdict"),
         studies=tuple(_line(Source.of(store, name)) for name in store.studies()),
+        runs=run_lines(store),
         sweeps=tuple(sweeps_in(store)),
     )
 
