@@ -29,6 +29,7 @@ from ._isolating import isolation_of
 from ._models import Cell, Task
 from ._scripts import Scripts
 from ._strict import not_finite, strict_json
+from ._task import hidden
 
 __all__ = ["ANOMALY", "CONFIG", "CellProgram", "ConfigChanged", "rules_of"]
 
@@ -83,7 +84,8 @@ class CellProgram(Program):
             "here": plan.task.here,
         }  # fmt: skip
         columns = {name: text for name, text in _columns(cell).items() if name in (*ours, "cfg", "task", "epochs")}
-        return ours | columns | {"name": cell.name}
+        away = hidden(plan, cell)
+        return {name: text for name, text in ours.items() if name not in away} | columns | {"name": cell.name}
 
     def filling(self, fields: Mapping[str, str], trial: Trial) -> dict[str, str]:
         """A column's name is the column's; the config is where it is on this machine."""
