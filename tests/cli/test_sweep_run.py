@@ -121,6 +121,7 @@ def test_what_is_unsynced_is_mended_by_a_retry_that_runs_nothing_again(dibs: Cal
     dibs("sweep", "run", *PLACE)
     dibs("sweep", "reconcile", *PLACE)
     assert (tmp_path / "runs").read_text() == "run\n"
+    assert "not the plan's" not in dibs("sweep", "status", *PLACE).stdout
 
 
 def test_a_damaged_result_is_run_again_and_put_aside(dibs: Call, tmp_path: Path) -> None:
