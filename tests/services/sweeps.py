@@ -1,4 +1,4 @@
-"""A sweep of six cells for workers that were launched: three have to run at once, and the first attempt at one stays until it is ended."""
+"""A sweep of six cells for workers that were launched: $TOGETHER have to run at once, and the first attempt at one stays until it is ended."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ set -e
 mkdir -p "$DIBS_HERE/begun"
 : > "$DIBS_HERE/begun/$DIBS_NAME"
 for turn in $(seq 2000); do
-  [ "$(ls "$DIBS_HERE/begun" | wc -l)" -lt 3 ] || break
-  [ "$turn" -lt 2000 ] || { echo "never three at once"; exit 3; }
+  [ "$(ls "$DIBS_HERE/begun" | wc -l)" -lt "$TOGETHER" ] || break
+  [ "$turn" -lt 2000 ] || { echo "never $TOGETHER at once"; exit 3; }
   sleep 0.03
 done
 if [ "$DIBS_NAME" = c0 ] && [ "$DIBS_ATTEMPT" = 0 ]; then
@@ -38,7 +38,6 @@ echo "{\\"attempt\\": $DIBS_ATTEMPT, \\"epochs\\": $3}" > metrics.json
 
 def plan(launch: Launch) -> None:
     """The sweep, in the launch's store, with its script and configs in the launch's folder."""
-    launch.folder.mkdir(parents=True, exist_ok=True)
     sweep(launch.folder, CELLS, SCRIPT, costs={"c0": 9.0}, store=Store(launch.store))
 
 

@@ -79,15 +79,15 @@ def test_a_task_that_has_to_go_is_interrupted_and_its_trial_done_by_the_next(
 def test_an_array_runs_a_sweep_and_a_requeued_cell_is_done_by_a_later_attempt(slurm: Slurm, tmp_path: Path) -> None:
     launch = Launch(tmp_path, slurm.environ)
     sweeps.plan(launch)
-    launch.write(PROFILE, workers=3, run=sweeps.SWEEPING)
-    started = launch.start()
-    slurm.until(lambda: sweeps.alone(launch), "three cells at once on one node, and one that stays")
-    program, worker = sweeps.held(launch)
-    job, _, task = worker.removeprefix("slurm-").partition("_")
-    slurm.ask("scontrol", "requeue", f"{job}_{task}")
-    slurm.again(job, task)
-    assert sweeps.gone(program)
-    told = launch.answer(started)
+    launch.write(PROFILE, workers=3, run=sweeps.SWEEPING, env={"TOGETHER": "3"})
+    with launch.running() as started:
+        slurm.until(lambda: sweeps.alone(launch), "three cells at once on one node, and one that stays")
+        program, worker = sweeps.held(launch)
+        job, _, task = worker.removeprefix("slurm-").partition("_")
+        slurm.ask("scontrol", "requeue", f"{job}_{task}")
+        slurm.again(job, task)
+        assert sweeps.gone(program)
+        told = launch.answer(started)
     assert [each["code"] for each in told["ended"]] == [0, 0, 0], told
     assert sweeps.proven(launch) == "interrupted"
 
