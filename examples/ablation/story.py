@@ -60,7 +60,11 @@ class Story:
     def read(self, verb: str, *words: str) -> Any:
         """What a verb answers in JSON."""
         done = subprocess.run(
-            self._argv(verb, *words, *PLACE, "--json"), cwd=self.folder, env=self.environ, text=True, capture_output=True
+            self._argv(verb, *words, *PLACE, "--json"),
+            cwd=self.folder,
+            env=self.environ,
+            text=True,
+            capture_output=True,
         )
         expect(bool(done.stdout), done.stderr)
         return json.loads(done.stdout)

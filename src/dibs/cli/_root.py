@@ -23,6 +23,7 @@ VERBS = {
     "run": "Search a Python objective.",
     "exec": "Search any program, in any language.",
     "sweep": "Run a list of cells, and prove that nothing is missing.",
+    "federation": "Look at federated rounds, and verify their averages.",
     "launch": "Start workers where they fit: here, or on a cluster.",
     "status": "Show what is happening in a study, or in a store.",
     "best": "Show the best point found.",

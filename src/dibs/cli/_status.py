@@ -81,8 +81,17 @@ def counted(status: StudyStatus) -> str:
 
 def _say_store(status: StoreStatus) -> None:
     out(f"store {safe(status.store)}: {plural(len(status.studies), 'stud', 'ies', 'y')}")
-    if not status.studies:
-        return
+    if status.studies:
+        _say_studies(status)
+    for run in status.runs:
+        newest = f"round {run.newest} {run.state}, {run.answered} of {run.clients} answered"
+        newest += "".join(
+            f", {count} {word}" for count, word in ((run.late, "late"), (run.rejected, "rejected")) if count
+        )
+        out(f"  federated run {safe(run.run, 60)}: {plural(run.rounds, 'round')}; {newest}")
+
+
+def _say_studies(status: StoreStatus) -> None:
     rows = [
         (
             safe(line.study, 60),

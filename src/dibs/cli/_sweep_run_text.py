@@ -7,7 +7,6 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 from dibs.cell import tail_of
@@ -46,9 +45,9 @@ def shown(store: Store, plan: Plan, *, quiet: bool) -> Iterator[OnEvent]:
             if event.text in told:  # every worker follows the plan, and says so
                 return
             told.add(event.text)
-            event = replace(event, text=escaped(event.text, keep="\n"))
+            event = event._replace(text=escaped(event.text, keep="\n"))
         elif isinstance(event, Closed) and event.reason:
-            event = replace(event, reason=escaped(event.reason))
+            event = event._replace(reason=escaped(event.reason))
         if isinstance(event, Closed) and event.state == "failed":
             if progress is None:
                 say(f"cell {cells.name(event.n)} failed: {event.reason}")

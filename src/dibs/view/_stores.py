@@ -13,12 +13,15 @@ __all__ = ["store_status"]
 
 def store_status(store: Store) -> StoreStatus:
     """The studies of a store as seen now. Writes nothing; raises StoreError if the store does not answer."""
+    from ._rounds import run_lines  # what only a store with runs needs, a study's reader need not load
+
     marker = store.marker
     return StoreStatus(
         store=store.url,
         claim=marker.get("claim"),
         verdict=marker.get("verdict"),
         studies=tuple(_line(Source.of(store, name)) for name in store.studies()),
+        runs=run_lines(store),
     )
 
 
