@@ -149,6 +149,7 @@ def test_what_is_unsynced_is_mended_by_a_retry_that_runs_nothing_again(dibs: Cal
     dibs("sweep", "run", *PLACE)
     dibs("sweep", "reconcile", *PLACE)
     assert (tmp_path / "runs").read_text() == "run\n"
+    assert "not the plan's" not in dibs("sweep", "status", *PLACE).stdout
 
 
 def test_a_script_that_was_mended_is_to_be_planned(dibs: Call, tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,15 @@ class Launch:
             program, cwd=self.folder, env={**environ, "HOME": str(self.folder), **self.environ}, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
+
+    @contextmanager
+    def running(self, *words: str) -> Iterator[subprocess.Popen[str]]:
+        """The same for a block of a test, which it does not outlast."""
+        with self.start(*words) as started:
+            try:
+                yield started
+            finally:
+                started.kill()
 
     def told(self, *words: str, wait: bool = True) -> Any:
         """Start it, and its answer once it is over. AssertionError with all it said if it did not start anything."""

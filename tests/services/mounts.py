@@ -94,8 +94,12 @@ def mount(words: list[str], point: Path, log: Path, **environ: str) -> Iterator[
 
 
 def free_port() -> int:
-    """A port that nobody listens on, nor on the one that SeaweedFS adds 10,000 to get."""
-    for port in range(20_000 + os.getpid() % 9_000, 40_000, 7):
+    """A port that nobody listens on, nor on the one that SeaweedFS adds 10,000 to get.
+
+    Tests that run side by side are given other ones, so that none is taken between this look and the server's own.
+    """
+    lane = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    for port in range(20_000 + os.getpid() % 1_000 * 10 + lane % 10, 40_000, 10):
         with socket.socket() as one, socket.socket() as other:
             try:
                 one.bind(("127.0.0.1", port))

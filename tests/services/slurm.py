@@ -75,6 +75,11 @@ class Slurm:
         found = (dict(re.findall(r"(?:^| )(ArrayTaskId|JobState)=(\S*)", line)) for line in text.splitlines())
         return {each["ArrayTaskId"]: each["JobState"] for each in found if "ArrayTaskId" in each}
 
+    def again(self, job: str, task: str = "0") -> None:
+        """Have a task that was requeued run soon. A node refuses to run it in the second in which it ended it."""
+        self.until(lambda: self.tasks(job).get(task) == "PENDING", "the task is in the queue again")
+        self.ask("scontrol", "update", f"JobId={job}_{task}", "StartTime=now+2")
+
     def until(self, true: Callable[[], bool], what: str) -> None:
         """Wait until it holds; the controller's last words if it does not."""
         try:

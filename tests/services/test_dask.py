@@ -1,4 +1,4 @@
-"""A real Dask cluster: a worker that is killed, retired or cancelled leaves nothing running, and the study is complete."""
+"""A real Dask cluster: a worker that is killed, retired or cancelled leaves nothing running, and study and sweep are complete."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.services import sweeps
 from tests.services.dask import Dask
 from tests.services.dask import dask as cluster_in
 from tests.services.launches import TRIALS, Launch
 from tests.services.mounts import until
+from tests.services.sweeps import gone
 
 from dibs import Study
 
@@ -30,13 +32,6 @@ def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dask]:
 
 def at(cluster: Dask) -> str:
     return f'kind = "dask"\n[dask]\naddress = "{cluster.address}"\n'
-
-
-def gone(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
 
 
 def test_a_cluster_of_its_own_runs_a_study(tmp_path: Path) -> None:
@@ -75,6 +70,26 @@ def test_a_dask_worker_is_killed_and_its_task_runs_again_elsewhere(dask: Dask, t
     assert len(told["ended"]) == 2
     assert launch.attempts() == FIRST_AGAIN
     assert not (tmp_path / "let-go").exists(), "it was killed, not told"
+
+
+@pytest.mark.parametrize("counted", ["by worker", "by host"])
+def test_a_sweep_whose_dask_worker_is_killed_ends_with_every_cell_proven(
+    counted: str, dask: Dask, tmp_path: Path
+) -> None:
+    """On one host: each worker has a place of its own by its name, or each says how many cells the host may run."""
+    launch = Launch(tmp_path)
+    sweeps.plan(launch)
+    line = 'exec dibs sweep run --name A --wait --host "$(hostname)-$DIBS_ME"'
+    run = line if counted == "by worker" else [*sweeps.SWEEPING, "--workers", "2"]
+    launch.write(at(dask), workers=2, run=run, env={"TOGETHER": "2"})
+    with launch.running() as started:
+        until(lambda: sweeps.alone(launch), "two cells at once on one host, and one that stays")
+        program, _ = sweeps.held(launch)
+        next(each for each in dask.workers.values() if program in below(each.pid)).kill()
+        told = launch.answer(started)
+    assert gone(program), "the cell went with the Dask worker that ran it"
+    assert [each["code"] for each in told["ended"]] == [0, 0], told
+    assert sweeps.proven(launch) == "running", "it was killed, not told"
 
 
 def test_a_task_is_not_run_again_for_ever(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A real Slurm: an array runs a study; what is requeued, signalled or at its time limit is interrupted, never lost."""
+"""A real Slurm: an array runs a study, and a sweep; what is requeued, signalled or at its time limit is interrupted, never lost."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.services import sweeps
 from tests.services.launches import TRIALS, Launch
 from tests.services.slurm import Slurm
 
@@ -62,9 +63,8 @@ def test_a_task_that_has_to_go_is_interrupted_and_its_trial_done_by_the_next(
             slurm.ask("scontrol", "requeue", f"{job}_0")
         else:
             slurm.ask("sbatch", "--partition=urgent", "--cpus-per-task=7", "--output=/dev/null", "--wrap=true")
-        slurm.until(lambda: slurm.tasks(job) == {"0": "PENDING"}, "the task is in the queue again")
+        slurm.again(job)
         assert launch.attempts() == {}
-        slurm.ask("scontrol", "update", f"JobId={job}_0", "StartTime=now")
         slurm.until(lambda: slurm.tasks(job) == {"0": "COMPLETED"}, "the task has run again")
     else:
         slurm.ask("scancel", "--signal=TERM", "--batch", f"{job}_0")
@@ -74,6 +74,22 @@ def test_a_task_that_has_to_go_is_interrupted_and_its_trial_done_by_the_next(
         assert launch.told()["exit_code"] == 0
     assert (tmp_path / "let-go").exists(), "it was told, not found dead"
     assert launch.attempts() == FIRST_AGAIN, launch.logs()
+
+
+def test_an_array_runs_a_sweep_and_a_requeued_cell_is_done_by_a_later_attempt(slurm: Slurm, tmp_path: Path) -> None:
+    launch = Launch(tmp_path, slurm.environ)
+    sweeps.plan(launch)
+    launch.write(PROFILE, workers=3, run=sweeps.SWEEPING, env={"TOGETHER": "3"})
+    with launch.running() as started:
+        slurm.until(lambda: sweeps.alone(launch), "three cells at once on one node, and one that stays")
+        program, worker = sweeps.held(launch)
+        job, _, task = worker.removeprefix("slurm-").partition("_")
+        slurm.ask("scontrol", "requeue", f"{job}_{task}")
+        slurm.again(job, task)
+        assert sweeps.gone(program)
+        told = launch.answer(started)
+    assert [each["code"] for each in told["ended"]] == [0, 0, 0], told
+    assert sweeps.proven(launch) == "interrupted"
 
 
 def test_what_slurm_refuses_is_one_line(slurm: Slurm, tmp_path: Path) -> None:

@@ -191,7 +191,7 @@ class CellProgram(Program):
             return False
         text = f"dibs: attempt {before.attempt} had ended well, in {before.out}: its results are copied, and nothing is run\n"
         trial.log.write_text(text)
-        trial._attempt.files |= {f"program/{name}": digest for name, digest in before.scripts.items()}
+        trial._attempt.files |= {f"program/{os.path.normpath(name)}": digest for name, digest in before.scripts.items()}
         self._publish(trial, left, before.score, Evidence(code=0))
         return True
 
