@@ -38,9 +38,13 @@ ablation: .venv/ready-run  ## twelve cells on three hosts of this machine, what 
 test: .venv/ready-dev  ## all tests, executed docs included: no root, no system package; four to seven minutes on two cores
 	@$(BIN)/python -m pytest -n 2 -q $(PYTEST_ARGS)
 
-# two files at a time: much of it is waiting for time limits and for those who are tormented; what a file starts is its own
-test-services: .venv/ready-services  ## tests against real file systems, buckets, Slurm and Dask, started here; root and apt, about ten minutes
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -q -m services -o faulthandler_timeout=410 tests/services $(PYTEST_ARGS)
+# two files at a time: much of it is waiting; what a file starts is its own. The torture counts its kills, and has the machine alone
+ALONE      := tests/services/test_torture.py
+ALONE_ARGS ?= $(PYTEST_ARGS)
+SERVE       = $(BIN)/python -m pytest -q -m services -o faulthandler_timeout=410
+test-services: .venv/ready-services  ## tests against real file systems, buckets, Slurm and Dask, started here; root and apt, about fifteen minutes
+	@$(SERVE) -n 2 --dist loadfile tests/services --ignore $(ALONE) $(PYTEST_ARGS)
+	@$(SERVE) $(ALONE) $(ALONE_ARGS) || [ $$? = 5 -a -n "$(PYTEST_ARGS)" ]  # 5: nothing of it was asked for
 
 test-integrations: .venv-integrations/ready  ## tests with large libraries (pandas, polars, XGBoost, LightGBM, Keras, dask, Ray, Kubernetes, PyTorch), in an environment of their own
 	@.venv-integrations/bin/python -m pytest -q -m integrations tests/integrations/heavy $(PYTEST_ARGS)

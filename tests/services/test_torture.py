@@ -36,10 +36,9 @@ def test_two_minutes_of_everything(tmp_path: Path) -> None:
     assert faketime() is not None, "PyPI's libfaketime belongs to what `make test-services` installs"
     code, text = tortured("--store", str(tmp_path / "new"), "--seconds", "120", "--seed", "1", "--tmpfs")
     assert code == 0
-    # how many depends on the machine, and on what runs beside this; without any it would prove nothing
-    assert count("in a running trial", text) >= 5
-    assert count("rescued meanwhile", text) >= 1
-    assert count("full disks", text) >= 1
+    assert count("in a running trial", text) >= 20
+    assert count("rescued meanwhile", text) >= 3
+    assert count("full disks", text) >= 3
     assert count("files truncated", text) >= 1
     assert max(walls(tmp_path / "new")) - min(walls(tmp_path / "new")) == pytest.approx(2 * HOURS_S, abs=60)
 
@@ -49,7 +48,7 @@ def test_a_minute_of_kills_while_half_second_trials_run(tmp_path: Path) -> None:
         "--store", str(tmp_path / "new"), "--seconds", "60", "--seed", "2", "--only", "kill", "--trial-s", "0.5", "0.5", "--clocks", "right"
     )  # fmt: skip
     assert code == 0
-    assert count("in a running trial", text) >= 10
+    assert count("in a running trial", text) >= 20
 
 
 @pytest.mark.parametrize("clocks", ["wrong", "stamps"])
