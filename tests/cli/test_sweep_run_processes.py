@@ -231,3 +231,26 @@ def test_nothing_private_is_left_behind(spawn: Spawn, tmp_path: Path) -> None:
     child.communicate(timeout=60)
     assert child.returncode == 0
     assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_a_cell_whose_process_is_gone_is_told_as_such_and_not_as_running(
+    spawn: Spawn, dibs: Callable[..., Any], tmp_path: Path
+) -> None:
+    sweep(tmp_path, 1, GATED)
+    child = spawn(*RUN)
+    pid = begun(tmp_path)
+    child.kill()
+    child.communicate()
+    until(lambda: not alive(pid))
+    place = ("--store", "s", "--name", NAME)
+    told = dibs("sweep", "status", *place).stdout
+    assert "process gone" in told
+    assert "the process of 1 cell is gone: dibs sweep run takes up what is lost" in told
+    told = dibs("sweep", "reconcile", *place, code=1).stdout  # and not 6, which is: somebody is at it
+    assert "its process is gone" in told
+    assert "dibs sweep run takes it up again" in told
+    assert "running" not in told
+    assert "is gone: dibs sweep run takes it up" in dibs("sweep", "pull", "dest", *place, code=1).stdout
+    assert "is gone, and it waits" in dibs("sweep", "retry", "c0", *place, code=1).stdout
+    (tmp_path / "go").touch()
+    assert spawn(*RUN).wait(timeout=60) == 0

@@ -126,7 +126,7 @@ def pull(
         manifest = before  # what was verified of it stays verified
     data = manifest.encode()
     put_whole(folder / PULLED, data)
-    codes = {each.state for each in standings if each.state != "done"} | ({"damaged"} if lost else set())
+    codes = {_state(each) for each in standings if each.state != "done"} | ({"damaged"} if lost else set())
     return Pulled(
         manifest, digest_of(data), len(copied), len(wanted) - len(copied) - len(lost), sum(one.size for one in copied),
         len(standings), tuple(troubles), tuple(aside), frozenset(codes),
@@ -276,8 +276,14 @@ def _cell(each: CellStanding) -> PulledCell:
     return PulledCell(each.cell.name, each.counts.n, each.counts.attempt, each.cell.digest)
 
 
+def _state(each: CellStanding) -> str:
+    return "interrupted" if each.state == "running" and each.counts is not None and each.counts.gone else each.state
+
+
 def _why(each: CellStanding) -> str:
     run = each.counts
+    if run is not None and each.state == "running" and run.gone:
+        return f"it is not done, and the process of {run.me} that ran it is gone: dibs sweep run takes it up"
     return f"it is {each.state}" + (f": {run.reason}" if run is not None and run.reason else "")
 
 

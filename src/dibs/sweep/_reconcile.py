@@ -191,6 +191,8 @@ def _unfinished(each: CellStanding) -> Finding:
             told = f"to be run again (trial {each.cell.n}), instead of trial {each.cell.former[-1]}"
         return _finding("never ran", name, None, told)
     by = f"attempt {run.attempt} by {run.me} on {run.host}"
+    if each.state == "running" and run.gone:
+        return _finding("interrupted", name, None, f"{by}, since {run.since}: its process is gone")
     if each.state == "running":
         return _finding("quiet" if run.quiet else "running", name, None, f"{by}, since {run.since}")
     return _finding(each.state, name, None, f"{by}: {run.reason or run.cause or 'no reason was given'}")
