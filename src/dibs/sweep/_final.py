@@ -18,13 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dibs.errors import DibsError, StoreError, UsageError
+from dibs.errors import DibsError, RefusedError, StoreError, UsageError
 from dibs.store import blob_key
 from dibs.study._attempt import Attempt
 
 from ._inventory import ASIDE, MANIFEST, NOFOLLOW, chunks_of, final_place, hash_file
 from ._models import Artifact, Cell, Plan
 from ._paths import is_path
+from ._place import claim_place
 
 __all__ = ["BLOBS", "LOG", "Left", "NotKept", "Publisher", "collect", "manifest_of", "publish"]
 
@@ -71,9 +72,10 @@ def publish(plan: Plan, cell: Cell, attempt: Attempt, left: Sequence[Left]) -> t
         place = final_place(attempt.store, plan)
         if place is None:
             return _blobs(attempt, left), BLOBS
+        claim_place(attempt.store, plan)
         publisher = Publisher(place, cell.name, (attempt.n, attempt.attempt), attempt.nonce)
         artifacts, folder = publisher.publish(left, lambda kept: _manifest(plan, cell, attempt, kept))
-    except (OSError, StoreError) as wrong:
+    except (OSError, StoreError, RefusedError) as wrong:
         raise NotKept(_said(wrong)) from wrong
     root = attempt.store.backend.root
     ours = plan.task.final is None and root is not None

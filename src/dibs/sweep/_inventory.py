@@ -23,6 +23,7 @@ __all__ = [
     "ASIDE",
     "MANIFEST",
     "NOFOLLOW",
+    "OWNER",
     "Step",
     "chunks_of",
     "files_in",
@@ -34,6 +35,7 @@ __all__ = [
 Step = Callable[[int, int], None]
 MANIFEST = "manifest.json"
 ASIDE = ".quarantine"
+OWNER = ".dibs-final"  #: whose the place is
 _CHUNK = 1 << 20
 _THREADS = 4
 NOFOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -168,7 +170,7 @@ def _folders(place: Path) -> tuple[list[str], list[str]]:
     except OSError as wrong:
         raise StoreError(f"{place}, where durable copies lie, cannot be read: {wrong.strerror or wrong}") from wrong
     for each in found:
-        if each.name.startswith(".part-") or each.name == ASIDE:
+        if each.name.startswith(".part-") or each.name in (ASIDE, OWNER):
             continue
         (cells if is_name(each.name) and each.is_dir(follow_symlinks=False) else stray).append(each.name)
     return cells, stray
