@@ -188,3 +188,33 @@ def test_a_mark_that_does_not_parse_proves_nothing(store: Store, plan: Plan, dat
     (mark,) = folder.iterdir()
     mark.write_bytes(data)
     assert asked(store).exit_code == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a\nb\nc\n", "line 3 was appended, and no plan has it yet"),
+        ("a\nb\n\n# c\nc\nd\n", "line 5 and 1 more were appended"),
+        ("a\nx\n", "its earlier lines are others than were planned"),
+        ("a\n", "its earlier lines are others"),
+        ("a\nb\n\n# c\n", None),
+        ("a\n# b\n", None),  # a cell less than was proven
+        (None, None),
+    ],
+)
+def test_what_a_queue_file_says_and_no_plan_shuts_it(
+    store: Store, dest: Path, tmp_path: Path, text: str | None, said: str | None
+) -> None:
+    plan = planned(store, "a", "b")
+    here = replace(plan.task, here=str(tmp_path))
+    plan = replace(plan, version=1, task=here, where=str(store.machine.who("")["host"]))
+    assert add_plan(store, plan)
+    for name in "ab":
+        finish(store, plan, name)
+    (tmp_path / "q.txt").write_text("a\nb\n")
+    proven(store, plan, dest)
+    assert asked(store).exit_code == 0
+    (tmp_path / "q.txt").unlink() if text is None else (tmp_path / "q.txt").write_text(text)
+    told = asked(store)
+    assert (told.exit_code, told.already) == ((0, True) if said is None else (1, False)), told.missing
+    assert said is None or said in told.missing[0]

@@ -6,7 +6,7 @@ it should have are three findings. Only a cell with all three is proven.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
@@ -42,6 +42,7 @@ CURES = {
     "unsynced": "make room or mend the place that final copies go to, then " + _AGAIN,
     "interrupted": "dibs sweep run takes it up again",
     "never ran": "dibs sweep run",
+    "not planned": "dibs sweep plan takes it over, or says why not; or put the file back",
     "running": "wait for it",
     "quiet": "if its machine is gone, dibs sweep run on another one takes it up in time",
     "nothing to prove": "name what a cell leaves: dibs sweep plan ... --artifact FILE --new-version, and run it again (retry --force)",
@@ -132,9 +133,14 @@ class Reconciled:
         return found
 
 
-def compare(plan: Plan, standings: Sequence[CellStanding], inventory: Inventory) -> Reconciled:
-    """Every difference between the plan, what the attempts say and what lies there, in the order of the roster."""
-    findings: list[Finding] = [*_names(plan)]
+def compare(
+    plan: Plan, standings: Sequence[CellStanding], inventory: Inventory, unplanned: Iterable[Finding] = ()
+) -> Reconciled:
+    """Every difference between the plan, what the attempts say and what lies there, in the order of the roster.
+
+    ``unplanned``: what the queue files say beyond the plan.
+    """
+    findings: list[Finding] = [*unplanned, *_names(plan)]
     proven = []
     for each in standings:
         found = list(_cell(plan, each, inventory))
