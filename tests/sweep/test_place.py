@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.parts import at_once
-from tests.sweep.sweeping import sweep
+from tests.sweep.sweeping import new_cell, sweep
 
 from dibs import Store
-from dibs.errors import RefusedError, UsageError
-from dibs.sweep import Plan, plan_sweep, reconcile, run_sweep
+from dibs.errors import RefusedError, StoreError, UsageError
+from dibs.sweep import Plan, add_plan, plan_sweep, reconcile, run_sweep
 from dibs.sweep._place import claim_place
 
 WORDS = ("sh", "-c", "echo hello > best.pth")
@@ -63,6 +64,32 @@ def test_of_all_who_begin_at_once_one_has_the_place(tmp_path: Path) -> None:
     at_once([lambda k=k: begin(k) for k in range(6)])  # type: ignore[misc]
     assert len(refused) == 5
     assert [path.name for path in (tmp_path / "final").iterdir()] == [".dibs-final"]
+
+
+def test_nothing_is_run_where_the_place_is_not_mounted(tmp_path: Path) -> None:
+    store, plan = sweep(tmp_path, 2, artifacts=("best.pth",), final=str(tmp_path / "mnt" / "final"))
+    assert run_sweep(store, "A").exit_code == 0
+    (tmp_path / "mnt").rename(tmp_path / "umounted")
+    (tmp_path / "mnt").mkdir()
+    cells = (*plan.cells, new_cell(store, tmp_path, 2, "c2"))
+    assert add_plan(store, plan.next(cells=cells))
+    with pytest.raises(StoreError, match=r"2 cells are done, and .* has none of them: is it mounted here"):
+        run_sweep(store, "A")
+    assert list((tmp_path / "mnt").iterdir()) == []
+    (tmp_path / "mnt").rmdir()
+    (tmp_path / "umounted").rename(tmp_path / "mnt")
+    assert run_sweep(store, "A").exit_code == 0
+
+
+def test_a_full_disk_is_called_by_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    store, _ = sweep(tmp_path, 1, artifacts=("best.pth",), final=str(tmp_path / "final"))
+    monkeypatch.setattr("dibs.sweep._final.Publisher._copy", full)
+    told = run_sweep(store, "A", max_failures=None).cells[0].counts
+    assert told is not None
+    assert told.reason == f"sync failed: the copy in {tmp_path}/final: No space left on device"
 
 
 @pytest.mark.parametrize(

@@ -76,15 +76,15 @@ def publish(plan: Plan, cell: Cell, attempt: Attempt, left: Sequence[Left]) -> t
         publisher = Publisher(place, cell.name, (attempt.n, attempt.attempt), attempt.nonce)
         artifacts, folder = publisher.publish(left, lambda kept: _manifest(plan, cell, attempt, kept))
     except (OSError, StoreError, RefusedError) as wrong:
-        raise NotKept(_said(wrong)) from wrong
+        raise NotKept(_said(wrong, final_place(attempt.store, plan))) from wrong
     root = attempt.store.backend.root
     ours = plan.task.final is None and root is not None
     return artifacts, folder.relative_to(root).as_posix() if ours and root is not None else str(folder)
 
 
-def _said(wrong: OSError | DibsError) -> str:
+def _said(wrong: OSError | DibsError, place: Path | None) -> str:
     if isinstance(wrong, OSError) and wrong.strerror:
-        return f"{wrong.filename2 or wrong.filename or 'the copy'}: {wrong.strerror}"
+        return f"{wrong.filename2 or wrong.filename or f'the copy in {place}'}: {wrong.strerror}"
     return str(wrong)
 
 

@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from dibs.errors import RefusedError, UsageError
+from dibs.errors import RefusedError, StoreError, UsageError
 from dibs.store import Store
 
 from ._inventory import OWNER
@@ -23,10 +23,11 @@ __all__ = ["check_place", "claim_place"]
 _FILE = "owner.json"
 
 
-def claim_place(store: Store, plan: Plan) -> None:
+def claim_place(store: Store, plan: Plan, done: Collection[str] = ()) -> None:
     """Make the folder of ``--final`` this sweep's, if it is nobody's. Durable when this returns.
 
-    Raises RefusedError naming whose it is, OSError. The store's own place needs none.
+    ``done``: cells whose copies should lie there. Raises RefusedError naming whose it is, StoreError if none of them does, OSError.
+    The store's own place needs none.
     """
     if plan.task.final is None:
         return
@@ -34,6 +35,10 @@ def claim_place(store: Store, plan: Plan) -> None:
     ours = {"store": str(store.marker.get("nonce") or store.url), "sweep": plan.sweep, "url": store.url}
     if _demand(place, ours):
         return
+    if done and not any((place / cell).is_dir() for cell in done):
+        raise StoreError(
+            f"{len(done)} cells are done, and {place}, where their copies should be, has none of them: is it mounted here?"
+        )
     place.mkdir(parents=True, exist_ok=True)
     part = place / f".part-.owner-{store.machine.entropy(16).hex()}"  # no cell's name begins with a dot
     try:

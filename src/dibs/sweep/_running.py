@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from dibs.cell import Limits, private_folder
@@ -28,6 +29,8 @@ from ._selected import Only
 from ._standing import standing
 
 __all__ = ["SweepEnd", "run_sweep"]
+
+log = logging.getLogger("dibs")
 
 
 @dataclass(frozen=True)
@@ -115,8 +118,12 @@ def run_sweep(
     cells.follow()
     if not cells.wanted():
         return _end(cells, 0, 0, "empty" if not cells.plan.active else "settled")
-    with suppress(OSError):  # told when a copy fails, and mended then without another run
-        claim_place(store, cells.plan)
+    try:
+        claim_place(store, cells.plan, cells.done())
+    except StoreError:
+        raise
+    except OSError as wrong:  # mended meanwhile, perhaps; else each cell tells, and need not be run again
+        log.warning("%s, where copies go, cannot be written now: %s", cells.plan.task.final, wrong.strerror or wrong)
     with ExitStack() as at_end:
         try:
             base = at_end.enter_context(private_folder(store))
