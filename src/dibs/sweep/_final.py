@@ -209,6 +209,8 @@ class Publisher:
 
     def _put_aside(self, folder: Path, at: tuple[int, int]) -> Path:
         aside = self.place / ASIDE
+        if aside.is_symlink():
+            raise NotKept(f"{aside} is a link, and what is put aside stays here: remove it")
         aside.mkdir(exist_ok=True)
         name = f"{self.name}-{max(0, at[0])}-{max(0, at[1])}"
         for turn in range(_TURNS):

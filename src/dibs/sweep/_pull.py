@@ -23,6 +23,7 @@ from ._models import Plan
 from ._paths import is_name, is_path
 from ._runs import CellStanding, Run
 from ._standing import standing
+from ._where import log_of
 
 __all__ = ["BEGUN", "PULLED", "Pulled", "Trouble", "pull"]
 
@@ -208,10 +209,8 @@ def _log(store: Store, plan: Plan, run: Run, name: str) -> _Wanted | None:
             data = store.get(digest)
             return _Wanted(name, LOG, "log", lambda start: iter([data[start:]]), len(data), digest)
         return None
-    work = SweepKeys(plan.sweep).work(run.n, run.attempt)
-    root = os.environ.get("DIBS_WORK") or store.backend.root
-    path = Path(root) / work / "log.txt" if root is not None else None
-    if path is None or not path.is_file() or path.is_symlink():
+    path = log_of(store, plan.sweep, run.n, run.attempt)
+    if not path.is_file() or path.is_symlink():
         return None
     with suppress(OSError):
         size, sha = hash_file(path)

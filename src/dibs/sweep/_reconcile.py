@@ -179,8 +179,15 @@ def _cell(plan: Plan, each: CellStanding, inventory: Inventory) -> Iterator[Find
         said = ", ".join(f"attempt {one.attempt} on {one.host}" for one in finished)
         aside = inventory.aside.get(name, 0)
         yield _finding("ran twice", name, None, f"done by {said}" + (f"; {aside} copies put aside" if aside else ""))
+    for one in each.runs:  # the later attempt counts, once it is done
+        if one.state == "running" and one.attempt > run.attempt and not (one.quiet or one.gone):
+            said = f"attempt {run.attempt} is done, and attempt {one.attempt} by {one.me} on {one.host} would replace its copy"
+            yield _finding("running", name, None, said)
     if run.digest is not None and run.digest != each.cell.digest:
         said = f"it ran as {run.digest[:12]}, and the plan has {each.cell.digest[:12]}"
+        yield _finding("config changed", name, None, said)
+    if run.edited is not None:
+        said = f"its config was edited while it ran, to {run.edited[:12]}...: nobody can say which one it read"
         yield _finding("config changed", name, None, said)
     yield from _copies(plan, name, run, there or {}, inventory)
 
