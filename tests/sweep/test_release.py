@@ -12,7 +12,7 @@ from tests.sweep.cells import NAME, append, begin, fail, final_of, finish, plann
 
 from dibs import Store
 from dibs.errors import UsageError
-from dibs.store import SweepKeys
+from dibs.store import SweepKeys, blob_key
 from dibs.sweep import Plan, Released, add_plan, newest_plan, pull, release, retry, verify
 from dibs.sweep._marks import releases, revoke
 
@@ -232,3 +232,19 @@ def test_an_attempt_that_would_replace_what_was_proven_shuts_it(store: Store, de
     )
     later.close("interrupted", reason="pre-empted")
     assert asked(store).exit_code == 0
+
+
+def test_what_was_copied_from_a_bucket_is_found_as_it_was_kept_there(store: Store, dest: Path) -> None:
+    """A folder store with durable copies as blobs: what ``dibs copy s3://... folder`` leaves."""
+    plan = planned(store, "a", "b")
+    mine, files = begin(store, plan, "a"), result()
+    mine.files.update({f"final/{key}": store.put(data) for key, data in files.items()})
+    said = {key: {"sha256": mine.files[f"final/{key}"], "bytes": len(data)} for key, data in files.items()}
+    mine.ended = {"cause": "ok", "artifacts": said, "final": "blobs"}
+    mine.close("done")
+    finish(store, plan, "b")
+    proven(store, plan, dest)
+    assert asked(store).exit_code == 0
+    digest = mine.files["final/metrics.json"]
+    (Path(store.url) / blob_key(digest)).unlink()
+    assert asked(store).missing[0].startswith("missing: a metrics.json")

@@ -22,14 +22,13 @@ from dibs.errors import DibsError, RefusedError, StoreError, UsageError
 from dibs.store import blob_key
 from dibs.study._attempt import Attempt
 
-from ._inventory import ASIDE, MANIFEST, NOFOLLOW, chunks_of, final_place, hash_file
+from ._inventory import ASIDE, BLOBS, MANIFEST, NOFOLLOW, chunks_of, final_place, hash_file
 from ._models import Artifact, Cell, Plan
 from ._paths import is_path
 from ._place import claim_place
 
 __all__ = ["BLOBS", "LOG", "Left", "NotKept", "Publisher", "collect", "manifest_of", "publish"]
 
-BLOBS = "blobs"  #: where copies are that are no files of a folder
 LOG = "log.txt"  #: the artifact of that name is the cell's log, unless it has written one of its own
 _TURNS = 20
 _THERE = (errno.EEXIST, errno.ENOTEMPTY)

@@ -21,6 +21,7 @@ from ._runs import CellStanding
 
 __all__ = [
     "ASIDE",
+    "BLOBS",
     "MANIFEST",
     "NOFOLLOW",
     "OWNER",
@@ -35,6 +36,7 @@ __all__ = [
 Step = Callable[[int, int], None]
 MANIFEST = "manifest.json"
 ASIDE = ".quarantine"
+BLOBS = "blobs"  #: where copies are that are no files of a folder
 OWNER = ".dibs-final"  #: whose the place is
 _CHUNK = 1 << 20
 _THREADS = 4
@@ -78,6 +80,9 @@ def take_inventory(
     found: dict[str, dict[str, Lying]] = {cell: {} for cell in cells}
     for (cell, name, _, _), lying in zip(asked, read, strict=True):
         found[cell][name] = lying
+    kept = [each for each in standings if each.counts is not None and each.counts.final == BLOBS]
+    if kept:  # the store was copied from a bucket
+        found |= {name: dict(files) for name, files in _blobs(store, kept, quick, threads, step).cells.items()}
     of = {cell: at for cell in cells if (at := _manifest(place / cell)) is not None}
     return Inventory(str(place), found, of, tuple(stray), _aside(place), quick)
 

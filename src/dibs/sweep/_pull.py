@@ -17,7 +17,7 @@ from dibs.errors import StoreError, UsageError
 from dibs.store import Store, SweepKeys, blob_key
 
 from ._bring import Damaged, Source, bring, folder_in, from_file, put_whole
-from ._inventory import ASIDE, final_place, hash_file
+from ._inventory import ASIDE, BLOBS, final_place, hash_file
 from ._manifest import Manifest, PulledCell, PulledFile, digest_of, plan_digest
 from ._models import Plan
 from ._paths import is_name, is_path
@@ -186,7 +186,10 @@ def _files(store: Store, plan: Plan, each: CellStanding) -> Iterator[_Wanted]:
     for kept in run.artifacts.values():
         if not is_path(kept.name):
             raise Damaged(f"the name of its artefact {kept.name!r:.200} leads out of its folder")
-        source = _blob(store, kept.digest) if place is None else from_file(place / name / kept.name)
+        if place is None or run.final == BLOBS:
+            source = _blob(store, kept.digest)
+        else:
+            source = from_file(place / name / kept.name)
         yield _Wanted(name, kept.name, "artifact", source, kept.size, kept.digest)
     for extra in (_record(store, plan, run, name), _log(store, plan, run, name)):
         if extra is not None and extra.name not in run.artifacts:
