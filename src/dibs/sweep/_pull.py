@@ -93,6 +93,9 @@ def pull(
     ``step`` is told (files looked at, files there are, bytes brought). Raises UsageError (the folder is another sweep's, or
     holds something else, or a link is in the way), StoreError (it cannot be written, or the store does not answer).
     """
+    for place in (store.backend.root, final_place(store, plan)):
+        if place is not None and Path(os.path.realpath(dest)).is_relative_to(os.path.realpath(place)):
+            raise UsageError(f"{dest} lies in {place}, and would go where that goes: bring the results somewhere else")
     folder = _open(Path(dest), store, plan)
     before = _before(folder)
     standings = [each for each in standing(store, plan) if each.active]

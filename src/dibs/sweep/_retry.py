@@ -59,7 +59,7 @@ def retry(
     """
     for name in (*names, *force):
         if plan.named(name) is None:
-            raise NotFound(f"sweep {plan.sweep!r} has no cell {name!r}: dibs sweep status lists them")
+            raise NotFound(f"sweep {plan.sweep!r} has no cell {name!r}: dibs sweep status --json lists them")
     proof = reconcile(store, plan, quick=quick, step=step)
     damaged = {
         name: "; ".join(f"{each.file or 'its copies'}: {each.kind}" for each in found)
