@@ -41,7 +41,7 @@ test: .venv/ready-dev  ## all tests, executed docs included: no root, no system 
 test-services: .venv/ready-services  ## tests against real shared file systems and a real Slurm, started here; root and apt, about fifteen minutes
 	@$(BIN)/python -m pytest -q -m services -o faulthandler_timeout=410 tests/services $(PYTEST_ARGS)
 
-test-integrations: .venv-integrations/ready  ## tests with large libraries (pandas, polars, XGBoost, LightGBM, Keras, Ray, Kubernetes), in an environment of their own
+test-integrations: .venv-integrations/ready  ## tests with large libraries (pandas, polars, XGBoost, LightGBM, Keras, dask, Ray, Kubernetes, PyTorch), in an environment of their own
 	@.venv-integrations/bin/python -m pytest -q -m integrations tests/integrations/heavy $(PYTEST_ARGS)
 
 lint: .venv/ready-dev  ## style, formatting, strict types, import walls
@@ -117,11 +117,12 @@ SERVICES := fusermount3:fuse3 s3fs:s3fs munged:munge slurmctld:slurmctld slurmd:
 	  fi
 	@touch $@
 
-# Keras wants a library to compute with: JAX is the smallest. Later clients of Kubernetes do not go with moto's. Lightning needs torch, several gigabytes: install it there.
-INTEGRATIONS := pandas polars pyarrow xgboost-cpu lightgbm keras jax 'kubernetes<34'
+# Keras wants a library to compute with: JAX is the smallest. Later clients of Kubernetes do not go with moto's. PyTorch is
+# large; a build of it for CPUs does, where your index has one. Lightning is not installed.
+INTEGRATIONS := pandas polars pyarrow xgboost-cpu lightgbm keras jax 'kubernetes<34' torch==2.13.0 safetensors
 
 .venv-integrations/ready: .venv/made pyproject.toml
 	@echo "installing the libraries that dibs joins, once" >&2
 	@"$(PYTHON)" -m venv .venv-integrations
-	@PIP_DISABLE_PIP_VERSION_CHECK=1 .venv-integrations/bin/python -m pip install -qq -e '.[dev,sklearn,ray]' $(INTEGRATIONS)
+	@PIP_DISABLE_PIP_VERSION_CHECK=1 .venv-integrations/bin/python -m pip install -qq -e '.[dev,sklearn,dask,ray]' $(INTEGRATIONS)
 	@touch $@

@@ -12,15 +12,19 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from heapq import heappop, heappush
 from random import Random
 from typing import Any, TypeVar
+from unittest.mock import patch
 
 from greenlet import getcurrent, greenlet
 
 from dibs.backend import Backend, Entry, MemoryBackend, Object, Outcome, WrapperBackend
 from dibs.errors import RecordError
 from dibs.record import Who
+from dibs.store import StudyKeys
+from dibs.study import _rolls, _view
 
 T = TypeVar("T")
 PAGE = 1000  # keys per LIST request
@@ -170,6 +174,26 @@ class Machine:
         return False
 
 
+class Shared:
+    """What thousands of workers in one process would each make of the same bytes is made once and given to all of them.
+
+    Pure functions only, and what they return is immutable: nobody learns anything by it that was not read.
+    """
+
+    def __enter__(self) -> None:
+        self._patches = [
+            patch.object(StudyKeys, "parse", staticmethod(cache(StudyKeys.parse))),
+            patch.object(_view, "decode_trial", cache(_view.decode_trial)),
+            patch.object(_rolls, "decode_roll", cache(_rolls.decode_roll)),
+        ]
+        for one in self._patches:
+            one.start()
+
+    def __exit__(self, *wrong: object) -> None:
+        for one in self._patches:
+            one.stop()
+
+
 def _purpose(key: str) -> str:
     """The folder of the study a key lies in."""
     return key.split("/")[2] if key.count("/") >= 2 else key
@@ -180,4 +204,17 @@ def bucket(world: World) -> MemoryBackend:
     return MemoryBackend(conditional_replace=True, clock=lambda: EPOCH + world.now)
 
 
-__all__ = ["EPOCH", "GET", "LIST", "PUT", "Backend", "Machine", "Meter", "Model", "SimulatedBucket", "World", "bucket"]
+__all__ = [
+    "EPOCH",
+    "GET",
+    "LIST",
+    "PUT",
+    "Backend",
+    "Machine",
+    "Meter",
+    "Model",
+    "Shared",
+    "SimulatedBucket",
+    "World",
+    "bucket",
+]

@@ -321,6 +321,7 @@ def memory(bench: Bench) -> None:
         "memory", f"{bench.largest:,}", f"{values['bare']:.0f}", f"{grown:.0f}",
         f"{1e6 * grown / bench.largest:.0f}", f"{values['history'] - values['held']:.0f}",
     )  # fmt: skip
+    bench.report.bar(f"memory that a study of {bench.largest:,} trials takes", 80.0, grown, "MB")
 
 
 def start(bench: Bench) -> None:

@@ -21,7 +21,7 @@ from dibs.store import Store
 from dibs.study._claimer import Claimer, Idle
 from dibs.study._view import View
 
-from ._simulated import GET, LIST, PUT, Machine, Meter, Model, SimulatedBucket, World, bucket
+from ._simulated import GET, LIST, PUT, Machine, Meter, Model, Shared, SimulatedBucket, World, bucket
 
 SPACE = Space(lr=Float(1e-5, 1e-1, log=True), layers=Int(1, 8), opt=Choice("adam", "sgd"), drop=Float(0.0, 0.5))
 
@@ -137,7 +137,8 @@ def run(scenario: Scenario, model: Model) -> Result:
     for number in range(scenario.workers):
         world.spawn(lambda name=f"w{number}": worker(name), rng.random() * scenario.ramp_s)
     cpu = time.process_time()
-    world.run()
+    with Shared():
+        world.run()
     return Result(scenario, meter, asks_s, closes_s, world.now, time.process_time() - cpu)
 
 

@@ -1,4 +1,4 @@
-"""What a worker loads: one that samples at random or by Sobol needs neither scipy nor rich nor any extra.
+"""What a worker loads: one that samples at random or by Sobol needs neither scipy nor rich, nor an extra, nor other samplers.
 
 Every worker of a job array pays for what is imported before its first trial, so this is looked at in fresh processes
 that really run trials.
@@ -16,6 +16,8 @@ import pytest
 UNWANTED = {
     "scipy", "rich", "sklearn", "pandas", "polars", "torch", "optuna", "sqlalchemy", "joblib", "obstore", "starlette", "uvicorn", "jinja2", "ruamel",
     "yaml", "dask", "ray", "greenlet", "hypothesis", "pytest", "multiprocessing.pool", "asyncio", "http.client",
+    "tempfile", "tomllib", "shlex", "dibs.search._asha", "dibs.search._cmaes", "dibs.search._gp", "dibs.search._median",
+    "dibs.search._nsga2", "dibs.search._tpe",
 }  # fmt: skip
 
 LOOP = """

@@ -60,7 +60,11 @@ class Story:
     def read(self, verb: str, *words: str) -> Any:
         """What a verb answers in JSON."""
         done = subprocess.run(
-            self._argv(verb, *words, *PLACE, "--json"), cwd=self.folder, env=self.environ, text=True, capture_output=True
+            self._argv(verb, *words, *PLACE, "--json"),
+            cwd=self.folder,
+            env=self.environ,
+            text=True,
+            capture_output=True,
         )
         expect(bool(done.stdout), done.stderr)
         return json.loads(done.stdout)
@@ -84,8 +88,7 @@ def main(folder: Path) -> None:
 
     tell("Three hosts, each with its share")
     runs = {
-        host: story.start("run", *PLACE, "--host", host, "--me", host, "--queue", f"shares/{host}.queue", "--quiet")
-        for host in HOSTS
+        host: story.start("run", *PLACE, "--host", host, "--queue", f"shares/{host}.queue", "--quiet") for host in HOSTS
     }
     try:
         dead = next(host for host in HOSTS if "round-h64-relu" not in share_of(story, host))
@@ -113,8 +116,8 @@ def main(folder: Path) -> None:
     with (folder / "tasks.toml").open("a") as tasks:
         tasks.write("\n[round]\nclasses = [1, 0, 0, 0, 0, 0, 1, 0, 1, 1]\n")
     story.sweep("retry", *PLACE, code=1)
-    story.sweep("retry", "round-h64-relu", "--force", "round-h64-relu", *PLACE)
-    story.sweep("run", *PLACE, "--host", "alpha", "--me", "alpha", "--quiet")
+    story.sweep("retry", "--force", "round-h64-relu", *PLACE)
+    story.sweep("run", *PLACE, "--host", "alpha", "--quiet")
     story.sweep("reconcile", *PLACE)
 
     tell("Done is not enough: the results are brought here, and every file is loaded")

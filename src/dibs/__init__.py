@@ -5,8 +5,9 @@ The names below load what they need when first used, so that starting a worker s
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ._lazy import lazily
 
 if TYPE_CHECKING:
     from .errors import (
@@ -18,10 +19,13 @@ if TYPE_CHECKING:
         NotOwner,
         RecordError,
         RefusedError,
+        RoundStopped,
+        RoundTimeout,
         SpaceError,
         StoreError,
         Superseded,
         UnsureError,
+        UpdateError,
         UsageError,
     )  # fmt: skip
     from .search import (
@@ -42,41 +46,31 @@ if TYPE_CHECKING:
         Sobol,
         Threshold,
     )  # fmt: skip
+    from .sink import Sink, SinkRecord
     from .space import Choice, Constant, Float, Int, Space
     from .store import Store
     from .study import Study, Trial, TrialResult
 
-_HOMES = {
+__getattr__, __dir__ = lazily(__name__, {
     "errors": [
         "AlreadyClosed", "DibsError", "NewerFormat", "NoResult", "NotFound", "NotOwner", "RecordError", "RefusedError",
-        "SpaceError", "StoreError", "Superseded", "UnsureError", "UsageError",
+        "RoundStopped", "RoundTimeout", "SpaceError", "StoreError", "Superseded", "UnsureError", "UpdateError", "UsageError",
     ],
     "search": [
         "CMAES", "GP", "NSGA2", "TPE", "Asha", "Auto", "Diverged", "Grid", "History", "Hyperband", "Median", "Patience",
         "Percentile", "Random", "Sobol", "Threshold",
     ],
+    "sink": ["Sink", "SinkRecord"],
     "space": ["Choice", "Constant", "Float", "Int", "Space"],
     "store": ["Store"],
     "study": ["Study", "Trial", "TrialResult"],
-}  # fmt: skip
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
+})  # fmt: skip
 
 __version__ = "0.1.0"
 __all__ = [
-    "CMAES", "GP", "NSGA2", "TPE", "AlreadyClosed", "Asha", "Auto", "Choice", "Constant", "DibsError", "Diverged", "Float",
-    "Grid", "History", "Hyperband", "Int", "Median", "NewerFormat", "NoResult", "NotFound", "NotOwner", "Patience",
-    "Percentile", "Random", "RecordError", "RefusedError", "Sobol", "Space", "SpaceError", "Store", "StoreError", "Study",
-    "Superseded", "Threshold", "Trial", "TrialResult", "UnsureError", "UsageError", "__version__",
+    "CMAES", "GP", "NSGA2", "TPE", "AlreadyClosed", "Asha", "Auto", "Choice", "Constant", "DibsError", "Diverged",
+    "Float", "Grid", "History", "Hyperband", "Int", "Median", "NewerFormat", "NoResult", "NotFound", "NotOwner",
+    "Patience", "Percentile", "Random", "RecordError", "RefusedError", "RoundStopped", "RoundTimeout", "Sink",
+    "SinkRecord", "Sobol", "Space", "SpaceError", "Store", "StoreError", "Study", "Superseded", "Threshold", "Trial",
+    "TrialResult", "UnsureError", "UpdateError", "UsageError", "__version__",
 ]  # fmt: skip
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'dibs' has no attribute {name!r}")
-    value = getattr(import_module(f".{_HOME[name]}", __name__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

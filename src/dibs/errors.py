@@ -2,7 +2,8 @@
 
     DibsError
     ├── UsageError (ValueError)            exit 2   a call or an option that cannot be meant
-    │   └── SpaceError                     exit 2   a space, or a point outside it
+    │   ├── SpaceError                     exit 2   a space, or a point outside it
+    │   └── UpdateError                    exit 2   a client's tensors that cannot be averaged
     ├── StoreError (OSError)               exit 3   the folder or bucket failed, lied or is not there
     │   ├── UnsureError                    exit 3   a write whose outcome could not be learnt in time
     │   └── RecordError                    exit 3   an object that does not parse
@@ -10,6 +11,8 @@
     ├── RefusedError (ValueError)          exit 4   differs from what the study was created with
     ├── NoResult (LookupError)             exit 5   nothing done yet
     ├── NotFound (LookupError)             exit 2   no such study or trial
+    ├── RoundStopped (RuntimeError)        exit 1   a federated round that ended without an average
+    ├── RoundTimeout (TimeoutError)        exit 6   a federated round in which too few answered in time
     └── NotOwner (RuntimeError)            exit 1   the attempt is not this process's to write
         ├── Superseded                     exit 1   the name carries another nonce
         └── AlreadyClosed                  exit 1   the first close is the last write
@@ -28,10 +31,13 @@ __all__ = [
     "NotOwner",
     "RecordError",
     "RefusedError",
+    "RoundStopped",
+    "RoundTimeout",
     "SpaceError",
     "StoreError",
     "Superseded",
     "UnsureError",
+    "UpdateError",
     "UsageError",
 ]
 
@@ -54,6 +60,14 @@ class SpaceError(UsageError):
     def __init__(self, message: str, *, parameter: str | None = None) -> None:
         super().__init__(message)
         self.parameter = parameter
+
+
+class UpdateError(UsageError):
+    """Tensors that cannot be averaged with the others. ``client`` and ``tensor`` name the culprit, or are empty."""
+
+    def __init__(self, message: str, *, client: str = "", tensor: str = "") -> None:
+        super().__init__(message)
+        self.client, self.tensor = client, tensor
 
 
 class StoreError(DibsError, OSError):
@@ -99,6 +113,24 @@ class NotFound(DibsError, LookupError):
     """No such study, trial or blob; the text says which exist."""
 
     exit_code = 2
+
+
+class RoundStopped(DibsError, RuntimeError):
+    """A federated round that ended without an average, for good. ``rejected``: client -> why it could not go in."""
+
+    def __init__(self, message: str, *, run: str = "", round: int = -1, rejected: dict[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.run, self.round, self.rejected = run, round, dict(rejected or {})
+
+
+class RoundTimeout(DibsError, TimeoutError):
+    """A federated round was not over in time; the same call goes on with it. ``missing``: who has not answered."""
+
+    exit_code = 6
+
+    def __init__(self, message: str, *, run: str = "", round: int = -1, missing: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.run, self.round, self.missing = run, round, missing
 
 
 class NotOwner(DibsError, RuntimeError):

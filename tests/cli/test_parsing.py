@@ -71,7 +71,7 @@ def test_the_nearest_file_alone_is_read(dibs: Call, studied: Call, tmp_path: Pat
 def test_work_is_where_attempts_have_their_folders(dibs: Call, search: Path, tmp_path: Path) -> None:
     (tmp_path / "dibs.toml").write_text('store = "s"\nstudy = "spam"\nwork = "w"\n')
     dibs("run", str(search), "--trials", "1", "--quiet")
-    assert (tmp_path / "w/spam/work/00000000-0/log.txt").exists()
+    assert list(tmp_path.glob("w/spam/work/00000000-0-*/log.txt"))
     assert str(tmp_path / "w") in dibs("show", "0").stdout
 
 

@@ -148,9 +148,12 @@ def test_a_script_that_was_edited_is_refused_or_a_new_version(dibs: Call, first:
     [
         (("--epochs", "6"), "planned with --epochs 5, not 6"),
         (("--name", "{task}-{stem}"), "planned with --name {stem}, not {task}-{stem}"),
-        (("--artifact", "last.pth"), "planned with artifacts ('best.pth',), and not with ('last.pth',)"),
-        (("--time-limit", "2h"), "planned with time_s none, and not with 7200.0"),
-        (("--", "./run_one.sh", "{cfg}"), "planned with words ("),
+        (("--artifact", "last.pth"), "planned with --artifact best.pth, and not with last.pth"),
+        (("--time-limit", "2h"), "planned with --time-limit none, and not with 7200.0 s"),
+        (
+            ("--", "./run_one.sh", "{cfg}"),
+            "planned with the command ./run_one.sh '{cfg}' '{task}' '{epochs}' --out '{out}', and not with ./run_one.sh '{cfg}': ",
+        ),
     ],
 )
 def test_what_was_planned_otherwise(dibs: Call, first: Path, more: tuple[str, ...], said: str) -> None:
@@ -329,6 +332,7 @@ def test_an_assignment_is_written_as_queues_that_name_the_same_cells(dibs: Call,
         cells_named(planned(), "d/fast.queue", bench)
     done = dibs("sweep", "plan", *PLACE, "--host", "q", "--write-queues", ".")
     assert "queue      " + str(bench / "q.queue") in done.stdout
+    assert "finish     28 epochs of a host of speed 1; no assignment is done before 28\n" in done.stdout
 
 
 def test_other_columns_are_written_as_csv(dibs: Call, bench: Path) -> None:
@@ -339,6 +343,22 @@ def test_other_columns_are_written_as_csv(dibs: Call, bench: Path) -> None:
     assert (bench / "d/a.csv").read_text() == "name,cfg,lr\none,c/a.toml,0.1\ntwo,c/a.toml,\n"
     assert [cell.name for _, cell in cells_named(planned(), "d/a.csv", bench)] == ["one", "two"]
     assert [line for line, _ in cells_named(planned(), str(bench / "r.csv"), bench)] == [2, 3]
+
+
+def test_a_column_of_a_csv_that_is_empty_everywhere_is_absent(dibs: Call, bench: Path) -> None:
+    for name, between in (("r.csv", ","), ("r.tsv", "\t")):
+        (bench / name).write_text(f"# rates\ncfg{between}note{between}cost\nc/a.toml{between}{between}3\n")
+        place = ("--store", "s", "--name", name.replace(".", "-"))
+        said = dibs(
+            "sweep", "plan", name, *place, "--dry-run", "--", "./run_one.sh", "{cfg}", "--note", "{note}"
+        ).stdout
+        assert said.splitlines()[0] == f"{bench}/run_one.sh c/a.toml"
+        dibs("sweep", "plan", name, *place, "--", "./run_one.sh", "{cfg}", "--note", "{note}")
+        assert "nothing has changed" in dibs("sweep", "plan", *place).stdout
+        refused = dibs(
+            "sweep", "plan", name, "--store", "s", "--name", "B", "--", "./run_one.sh", "{cost}", code=2
+        ).stderr
+        assert "{cost} in '{cost}' is nothing that could be filled in" in refused
 
 
 def test_ten_thousand_lines(dibs: Call, bench: Path) -> None:

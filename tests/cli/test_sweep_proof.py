@@ -93,7 +93,7 @@ def test_from_the_results_to_the_release(store: Store, sweep: Call) -> None:
     assert "sizes only" in sweep("reconcile", "--quick").stdout
     assert "2 of 2 cells in d: 3 files copied" in sweep("pull", "d").stdout
     assert "loaded: 4 json, 2 npz" in sweep("verify", "d", "--expect", "2").stdout
-    assert "verified  a pull of this plan" in sweep("status").stdout
+    assert "next      dibs sweep release --approve NAME --store " in sweep("status").stdout
     assert "nobody has given a name" in sweep("release", code=2).stdout
     assert "is released: 2 cells, plan 0" in sweep("release", "--approve", "Jo", "--verified", "d").stdout
     assert "was released before" in sweep("release", "--approve", "Ann").stdout
@@ -124,7 +124,11 @@ def test_a_corrupted_result_is_found_and_run_again(store: Store, sweep: Call) ->
     assert there is not None
     (there / "best.npz").write_bytes(b"")
     assert "dibs sweep retry b" in sweep("reconcile", code=1).stdout
-    assert "free, as a new trial" in sweep("retry").stdout
+    assert "next      dibs sweep reconcile --store " in sweep("status").stdout
+    freed = sweep("retry").stdout
+    assert "free, as a new trial" in freed
+    assert f"1 may be taken up (b): dibs sweep run --store {store.url} --name " in freed
+    assert "next      dibs sweep run --store " in sweep("status").stdout
     assert "it waits already" in sweep("retry", "b", code=1).stdout
     assert "nothing has failed" in sweep("retry").stdout
 
@@ -132,7 +136,8 @@ def test_a_corrupted_result_is_found_and_run_again(store: Store, sweep: Call) ->
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("retry", "zz"), "has no cell 'zz'"),
+        (("retry", "zz"), "has no cell 'zz': there is a\n"),
+        (("retry", "--force", "aa"), "has no cell 'aa': did you mean a?"),
         (("pull", "."), "is not empty"),
         (("verify", "nowhere"), "MANIFEST.json cannot be read"),
         (("verify", "d", "--loader", "x"), "is no loader"),

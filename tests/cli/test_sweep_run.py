@@ -29,8 +29,17 @@ def test_the_end_says_how_it_stands_and_what_to_type_next(dibs: Call, tmp_path: 
         f"prove    dibs sweep reconcile --store {tmp_path}/s --name A",
     ]  # fmt: skip
     assert "cell c0 done 0.25" in done.stderr
+    assert dibs("status", "--store", "s").stdout.splitlines() == [
+        f"store {tmp_path}/s: 0 studies, 1 sweep", f"  sweep A: dibs sweep status --store {tmp_path}/s --name A",
+    ]  # fmt: skip
     again = dibs("sweep", "run", *PLACE, "--quiet")
     assert (again.stdout.splitlines()[0], again.stderr) == ("cells    3 done; 0 run here", "")
+
+
+def test_the_best_of_progress_is_that_of_the_goal(dibs: Call, tmp_path: Path) -> None:
+    script = SCRIPT.replace("""'{"score": 0.25}'""", """'{"score": '$(( 30 - ${DIBS_NAME#c} ))'}'""")
+    sweep(tmp_path, 3, script, goal="max")
+    assert "[3/3 done, best 30," in dibs("sweep", "run", *PLACE).stderr
 
 
 @pytest.mark.parametrize("quiet", [(), ("--quiet",)])
@@ -50,6 +59,14 @@ def test_a_failure_is_told_with_its_log_and_is_never_a_success(
     assert dibs("sweep", "run", *PLACE, code=1).stdout.startswith("cells    2 done, 1 failed; 0 run here")
 
 
+def test_a_host_is_shown_by_the_name_it_was_given(dibs: Call, tmp_path: Path) -> None:
+    sweep(tmp_path, 2, FAILS)
+    for words in (("--host", "alpha"), ("--host", "alpha", "--me", "ann")):
+        cells = json.loads(dibs("sweep", "run", *PLACE, *words, "--json", code=1).stdout)["cells"]
+        assert cells[1]["me"] == words[-1]
+        dibs("sweep", "retry", *PLACE, "--force", "c1")
+
+
 def test_in_json_every_cell_stands(dibs: Call, tmp_path: Path) -> None:
     sweep(tmp_path, 2, FAILS)
     found = json.loads(dibs("sweep", "run", *PLACE, "--json", "--quiet", code=1).stdout)
@@ -59,6 +76,17 @@ def test_in_json_every_cell_stands(dibs: Call, tmp_path: Path) -> None:
     assert [(cell["name"], cell["state"], cell["cause"], cell["score"]) for cell in found["cells"]] == [
         ("c0", "done", None, 0.25), ("c1", "failed", "code error", None),
     ]  # fmt: skip
+
+
+def test_a_column_called_as_one_of_ours_is_absent_where_it_is_empty(dibs: Call, tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("name,x,seed,n\na,1,7,\nb,2,,8\n")
+    words = ("--shell", "--artifact", "told", "--", "printf '%s.' {seed} {n} ${{DIBS_SEED-none}} > told")
+    shown = dibs("sweep", "plan", "r.csv", *PLACE, "--dry-run", "--", "echo", "{seed}", "{n}").stdout.splitlines()
+    assert (shown[0].split()[1:], shown[1].split()[1:]) == (["7"], ["8"])
+    dibs("sweep", "plan", "r.csv", *PLACE, *words)
+    dibs("sweep", "run", *PLACE)
+    told = [(tmp_path / "s/sweep/%41/final" / name / "told").read_text() for name in "ab"]
+    assert told == ["7..7.", ".8.none."]
 
 
 def test_what_others_hold_is_left_unfinished_and_said(dibs: Call, tmp_path: Path) -> None:
@@ -121,6 +149,18 @@ def test_what_is_unsynced_is_mended_by_a_retry_that_runs_nothing_again(dibs: Cal
     dibs("sweep", "run", *PLACE)
     dibs("sweep", "reconcile", *PLACE)
     assert (tmp_path / "runs").read_text() == "run\n"
+
+
+def test_a_script_that_was_mended_is_to_be_planned(dibs: Call, tmp_path: Path) -> None:
+    sweep(tmp_path, 2, FAILS)
+    dibs("sweep", "run", *PLACE, code=1)
+    assert "another one" not in dibs("sweep", "retry", *PLACE, code=1).stdout
+    (tmp_path / "cell.sh").write_text(SCRIPT)
+    said = dibs("sweep", "retry", *PLACE, "--force", "c1").stdout
+    assert "./cell.sh is another one than was planned, which cells still run: dibs sweep plan --store " in said
+    dibs("sweep", "plan", *PLACE, "--new-version")
+    dibs("sweep", "run", *PLACE)
+    assert "another one" not in dibs("sweep", "retry", *PLACE, "--force", "c1").stdout
 
 
 def test_a_damaged_result_is_run_again_and_put_aside(dibs: Call, tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ def test_one_cell_at_a_time_on_a_host_whatever_runs_there(spawn: Spawn, tmp_path
     pid = begun(tmp_path)
     second = spawn(*RUN, "--me", "second")
     said = until(lambda: second.stderr.readline())
-    assert "the limit of 1 cell at a time on this host is reached, held by" in said
+    assert "the limit of 1 cell at a time on this host (--workers) is reached, held by" in said
     assert states(store) == {"c0": "running", "c1": "waiting"}
     first.kill()  # and nobody waits for a dead holder
     first.communicate()

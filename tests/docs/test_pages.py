@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [
     ROOT / "README.md",
     ROOT / "examples" / "exec" / "README.md",
+    ROOT / "examples" / "federated_sms" / "README.md",
     ROOT / "examples" / "sms_spam" / "README.md",
     *sorted(path for path in (ROOT / "docs").rglob("*.md") if path.relative_to(ROOT / "docs").parts[0] != "design"),
 ]
@@ -41,8 +42,10 @@ def test_page(path: Path, tmp_path: Path) -> None:
 NOT_RUN = [
     ("README.md", "the suite cannot run itself"),
     ("README.md", "there is no second machine here"),
+    ("examples/sms_spam/README.md", "the README of the clone runs it"),
     ("docs/how-to/buckets.md", "there is no bucket here"),
     ("docs/how-to/buckets.md", "there is no bucket here"),
+    ("docs/how-to/federation.md", "there is no PyTorch here"),
     ("docs/how-to/limits.md", "there are no devices here"),
     ("docs/how-to/slurm.md", "there is no scheduler here"),
     ("docs/how-to/shared-folders.md", "a race needs a second machine"),

@@ -11,6 +11,7 @@ import pytest
 
 import dibs
 import dibs.errors
+import dibs.federation
 import dibs.study
 from dibs.cli._root import VERBS
 
@@ -42,7 +43,7 @@ def test_every_error_is_listed_with_its_code_and_its_base() -> None:
     assert {str(getattr(dibs.errors, name).exit_code) for name in dibs.errors.__all__} <= codes
 
 
-@pytest.mark.parametrize("module", [dibs, dibs.study], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [dibs, dibs.federation, dibs.study], ids=lambda module: module.__name__)
 def test_every_public_name_is_in_the_api_page(module) -> None:
     words = set(re.findall(r"\w+", (REFERENCE / "api.md").read_text(encoding="utf-8")))
     assert set(module.__all__) - {"__version__", *dibs.errors.__all__} - words == set()

@@ -287,6 +287,17 @@ def test_an_entry_that_holds_no_operation_is_left_out_by_all(storage: Storage, t
     assert plain(Storage(storage.store)) == plain(storage)
 
 
+def test_a_worker_loads_no_library_that_only_others_need() -> None:
+    probe = "import sys; import dibs.optuna; print(sorted({name.partition('.')[0] for name in sys.modules} & set(sys.argv)))"
+    run = subprocess.run(
+        [sys.executable, "-c", probe, "scipy", "sklearn", "pandas", "matplotlib", "plotly"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout == "[]\n"
+
+
 def test_what_each_step_costs_on_a_bucket() -> None:
     """One request for a look at nothing new, and one for a write that nobody races."""
     backend = CountingBackend(MemoryBackend(conditional_replace=True))

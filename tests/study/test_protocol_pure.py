@@ -204,6 +204,13 @@ def test_the_width_grows_with_the_losses_up_to_the_crowd(running: int, widths: l
         assert reached == set(range(losses, losses + width))
 
 
+@pytest.mark.parametrize(("before", "width"), [(1, 4), (2, 16), (9, 60)])
+def test_a_row_of_losses_goes_on_after_a_refresh(before: int, width: int) -> None:
+    """Whoever looked again and began at the lowest free one would meet all others there."""
+    reached = {Gallop(set(), 0, 1000, lambda: 30, words([word]), before).next() for word in range(200)}
+    assert reached == set(range(width))
+
+
 @given(st.sets(st.integers(0, 29)), st.integers(0, 30), st.integers(0, 20), st.integers(0, 2**32 - 1))
 def test_whoever_goes_on_losing_tries_every_free_index_below_n_once(
     taken: set[int], below: int, running: int, seed: int

@@ -220,7 +220,8 @@ def objective(trial):
     assert all(result.score == result.point["x"] for result in study.results())
 
 
-def test_each_gets_its_share_of_the_cores(tmp_path: Path) -> None:
+def test_each_gets_its_share_of_the_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS")
     body = """
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 SEEN = [os.environ.get(name) for name in THREADS]  # when the program is imported: before anybody's numpy

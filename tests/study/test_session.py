@@ -171,6 +171,18 @@ def test_what_the_thread_was_to_read_is_gone(study: Study, monkeypatch: pytest.M
             trial.done(1.0)
 
 
+def test_a_loop_that_is_over_before_the_thread_has_begun(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Late(threading.Thread):
+        def start(self) -> None: ...  # only once somebody waits for it
+
+        def join(self, timeout: float | None = None) -> None:
+            super().start()
+            super().join(timeout)
+
+    monkeypatch.setattr("dibs.study._keeper.threading.Thread", Late)
+    assert [trial.done(1.0) for trial in study.trials(1)]  # pytest hears of an exception in the thread
+
+
 # ---- signals
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.parts import FakeMachine, store_over
 
 from dibs import Float, Random, Space, Study
-from dibs.backend import CountingBackend, MemoryBackend
+from dibs.backend import CountingBackend, Draft, MemoryBackend, Outcome, WrapperBackend
 from dibs.search import History
 from dibs.study import _claimer
 from dibs.study._attempt import Attempt
@@ -163,9 +163,9 @@ def test_a_crowd_that_nobody_has_read_spreads_out(bucket: MemoryBackend, monkeyp
     claimed(ours, 5000)
     widths: list[int] = []
 
-    def gallop(taken: Any, start: int, below: int, running: Any, word: Any) -> Gallop:
+    def gallop(taken: Any, start: int, below: int, running: Any, *more: Any) -> Gallop:
         widths.append(running())
-        return Gallop(taken, start, below, running, word)
+        return Gallop(taken, start, below, running, *more)
 
     monkeypatch.setattr(_claimer, "Gallop", gallop)
     assert isinstance(claimer.step(), Attempt)
@@ -174,6 +174,46 @@ def test_a_crowd_that_nobody_has_read_spreads_out(bucket: MemoryBackend, monkeyp
     assert len(ours.results()) == 302  # everything read
     assert isinstance(claimer.step(), Attempt)
     assert widths[-1] < 400
+
+
+def test_a_listing_is_not_kept_beyond_the_look_it_was_made_for(bucket: MemoryBackend) -> None:
+    """It is as long as the study, and each worker of thousands would hold one."""
+    theirs, _ = worker(bucket, 1, Learner())
+    claimed(theirs, 1000, 300)
+    ours, _ = worker(bucket, 2, Learner())
+    claimed(ours, 1000)
+    assert 300 in ours.view.names
+    assert not ours.view.names.listed
+
+
+class Overtaken(WrapperBackend):
+    """For a while somebody else is always a moment faster."""
+
+    times = 6
+
+    def create(self, key: str, draft: Draft) -> Outcome:
+        if "/trial/" in key and self.times > 0:
+            self.times -= 1
+            self.inner.create(key, self.inner.stage(b"{}"))
+        return super().create(key, draft)
+
+
+@pytest.mark.parametrize("conditional", [False, True])
+def test_who_loses_again_and_again_does_not_go_back_to_where_all_others_are(
+    conditional: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = Overtaken(MemoryBackend(conditional_replace=conditional))
+    study = Study(store_over(backend, FakeMachine(1)), "s", SPACE, goal="min", seed=0, sampler="sobol")
+    rows: list[int] = []
+
+    class Counted(Gallop):
+        def next(self) -> int | None:
+            rows.append(self.row)
+            return super().next()
+
+    monkeypatch.setattr(_claimer, "Gallop", Counted)
+    assert isinstance(study.claimer(1000).step(), Attempt)
+    assert rows == [0, 1, 2, 3, 4, 5, 6]
 
 
 def test_the_end_of_a_run_knows_what_others_took_up_meanwhile(bucket: MemoryBackend) -> None:

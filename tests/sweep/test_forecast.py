@@ -32,6 +32,10 @@ def test_at_the_pace_so_far(tmp_path: Path) -> None:
     found = standing(store, plan)
     assert left_s(at_pace(found, 10.0, None)) == 10.0 * 2.5  # half of b, c and d
     assert left_s(at_pace(found, 10.0, 4.0)) == 10.0 * (1 + 3 + 4)  # as b, c and d cost 2, 3 and 4 times a
+    longer = [replace(each, cell=replace(each.cell, fields={"epochs": 4 * (1 + each.cell.n)})) for each in found]
+    assert left_s(at_pace(longer, 10.0, None)) == 10.0 * (1 + 3 + 4)  # and so by their epochs
+    unsaid = [replace(each, cell=replace(each.cell, fields={})) for each in found]
+    assert left_s(at_pace(unsaid, 10.0, None)) == 10.0 * 2.5
     begin(store, plan, "c")
     assert left_s(at_pace(standing(store, plan), 10.0, None)) == 10.0
     for name in "bcd":

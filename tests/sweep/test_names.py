@@ -51,6 +51,8 @@ def test_a_template_that_nothing_fills() -> None:
         ValueError, match=r"\{seed\} of --name '\{seed\}' has no value here; there is \{cfg\}, \{stem\}"
     ):
         name_of(row(), naming_of("{seed}"))
+    with pytest.raises(ValueError, match=r"no cfg .*, add a column name, or say --name .*, such as '\{lr\}-\{seed\}'$"):
+        name_of(Row(1, {"config": "c/a.toml", "lr": 0.1, "seed": 1, "task": "t"}), naming_of("{stem}"))
     with pytest.raises(ValueError, match="there is '/' in it"):
         name_of(row(), naming_of("{cfg}"))
     with pytest.raises(UsageError, match="calls every cell the same"):
@@ -65,7 +67,11 @@ def test_a_template_that_nothing_fills() -> None:
         (row("x/A.toml"), row("y/a.toml", seed=3), "'A' and 'a' are one name but for capitals; tell them apart"),
         (row(), row(), "they say the same: remove one of them"),
         (row(name="a"), row(), "give one of them another name in the column name"),
-        (row(), None, "that cell is in the sweep already: uncomment its line"),
+        (
+            row(),
+            None,
+            "that cell is in the sweep already: uncomment its line, if it is a comment now, or give the new one a name of its own",
+        ),
     ],
 )
 def test_two_of_one_name(one: Row, other: Row | None, said: str) -> None:

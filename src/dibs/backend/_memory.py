@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import itertools
 import threading
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator
 from typing import NoReturn
 
@@ -41,6 +41,7 @@ class MemoryBackend(Backend):
         self._clock = clock or SystemClock().wall
         self._lock = threading.Lock()
         self._objects: dict[str, Object] = {}
+        self._entries: dict[str, Entry] = {}  # the objects as a listing tells them, so that it only collects
         self._keys: builtins.list[str] = []  # sorted
         self._temps: dict[str, bytes] = {}
         self._stamps: dict[str, str] = {}
@@ -117,16 +118,18 @@ class MemoryBackend(Backend):
     def list(self, prefix: str, after: str = "", *, details: bool = False) -> Iterator[Entry]:
         check_prefix(prefix)
         with self._lock:
-            found = [(key, self._objects[key]) for key in self._below(prefix, after)]
-        if details:
-            return iter([Entry(key, held.version, held.modified, len(held.data)) for key, held in found])
-        return iter([Entry(key, "", 0.0, -1) for key, _ in found])
+            keys = self._below(prefix, after)
+            if details:
+                return iter([self._entries[key] for key in keys])
+        return iter([Entry(key, "", 0.0, -1) for key in keys])
 
     def folders(self, prefix: str) -> builtins.list[str]:
         check_prefix(prefix)
-        with self._lock:
-            rests = [key[len(prefix) :].partition("/") for key in self._below(prefix, "")]
-        return sorted({segment for segment, slash, _ in rests if slash})
+        return sorted(name for name, folder in self._segments(prefix) if folder)
+
+    def names(self, prefix: str) -> builtins.list[str]:
+        check_prefix(prefix)
+        return [name for name, _ in self._segments(prefix)]
 
     def stamp(self, prefix: str) -> str | None:
         if self.traits.conditional_replace:
@@ -141,7 +144,7 @@ class MemoryBackend(Backend):
         with self._lock:
             held = self._objects.get(key)
             if held is not None:
-                self._objects[key] = Object(held.data, f"{next(self._serial):x}", self._clock())
+                self._set(key, held.data)
             return held is not None
 
     def delete(self, key: str) -> bool:
@@ -149,6 +152,7 @@ class MemoryBackend(Backend):
         with self._lock:
             if self._objects.pop(key, None) is None:
                 return False
+            del self._entries[key]
             del self._keys[bisect_left(self._keys, key)]
             self._mark(key)
             return True
@@ -166,7 +170,11 @@ class MemoryBackend(Backend):
         if key not in self._objects:
             insort(self._keys, key)
         self._mark(key)
-        self._objects[key] = Object(data, f"{next(self._serial):x}", self._clock())
+        self._set(key, data)
+
+    def _set(self, key: str, data: bytes) -> None:
+        held = self._objects[key] = Object(data, f"{next(self._serial):x}", self._clock())
+        self._entries[key] = Entry(key, held.version, held.modified, len(data))
 
     def _mark(self, key: str) -> None:
         """A name came, went or was rewritten: its folder's stamp moves, and those above if it is their first."""
@@ -180,10 +188,22 @@ class MemoryBackend(Backend):
                 return
             key = folder[:-1]
 
-    def _below(self, prefix: str, after: str) -> Iterator[str]:
-        start = bisect_left(self._keys, max(prefix, after))
-        for key in itertools.islice(self._keys, start, None):
-            if not key.startswith(prefix):
-                return
-            if key > after:
-                yield key
+    def _below(self, prefix: str, after: str) -> builtins.list[str]:
+        first = bisect_right(self._keys, after) if after >= prefix else bisect_left(self._keys, prefix)
+        return self._keys[first : bisect_left(self._keys, _behind(prefix))]
+
+    def _segments(self, prefix: str) -> builtins.list[tuple[str, bool]]:
+        """The next segments behind the prefix, and whether each is a folder; one step each, however much is in it."""
+        found = []
+        with self._lock:
+            at, end = bisect_left(self._keys, prefix), bisect_left(self._keys, _behind(prefix))
+            while at < end:
+                name, slash, _ = self._keys[at][len(prefix) :].partition("/")
+                found.append((name, bool(slash)))
+                at = bisect_left(self._keys, _behind(f"{prefix}{name}/"), at) if slash else at + 1
+        return found
+
+
+def _behind(prefix: str) -> str:
+    """The first text that sorts behind everything that starts with the prefix."""
+    return prefix[:-1] + chr(ord(prefix[-1]) + 1) if prefix else "\U0010ffff"

@@ -3,8 +3,9 @@
 What only a run needs is loaded by it: limits are known to every worker.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dibs._lazy import lazily
 
 from ._limits import UNLIMITED, Limits, is_limit, size_of, size_text, span_of, span_text
 from ._usage import family, resident
@@ -28,24 +29,15 @@ __all__ = [
     "resident", "run", "size_of", "size_text", "span_of", "span_text", "tail_of", "text_of", "variables_of",
 ]  # fmt: skip
 
-_HOMES = {
-    "_causes": ("LOST", "Cause", "Evidence", "classify"),
-    "_claim": ("claim_folder", "folder_owner"),
-    "_command": ("Command",),
-    "_environ": ("check_values", "text_of", "variables_of"),
-    "_evidence": ("tail_of",),
-    "_frozen": ("Frozen", "copied", "freeze", "frozen_in", "private_folder"),
-    "_isolation": ("Isolation", "isolation_status"),
-    "_process": ("Ending", "Job", "Watcher", "run"),
-    "_template": ("Line", "Template", "Words", "check_names", "parse"),
-    "_told": ("Told",),
-}
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'dibs.cell' has no attribute {name!r}")
-    value = getattr(import_module(f".{_HOME[name]}", __name__), name)
-    globals()[name] = value
-    return value
+__getattr__, __dir__ = lazily(__name__, {
+    "_causes": ["LOST", "Cause", "Evidence", "classify"],
+    "_claim": ["claim_folder", "folder_owner"],
+    "_command": ["Command"],
+    "_environ": ["check_values", "text_of", "variables_of"],
+    "_evidence": ["tail_of"],
+    "_frozen": ["Frozen", "copied", "freeze", "frozen_in", "private_folder"],
+    "_isolation": ["Isolation", "isolation_status"],
+    "_process": ["Ending", "Job", "Watcher", "run"],
+    "_template": ["Line", "Template", "Words", "check_names", "parse"],
+    "_told": ["Told"],
+})  # fmt: skip

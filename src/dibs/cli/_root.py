@@ -23,6 +23,7 @@ VERBS = {
     "run": "Search a Python objective.",
     "exec": "Search any program, in any language.",
     "sweep": "Run a list of cells, and prove that nothing is missing.",
+    "federation": "Look at federated rounds, and verify their averages.",
     "launch": "Start workers where they fit: here, or on a cluster.",
     "status": "Show what is happening in a study, or in a store.",
     "best": "Show the best point found.",
@@ -50,14 +51,15 @@ Example:
   dibs best --store /mnt/shared/studies --study spam
 
 \b
-A flag beats a variable (DIBS_STORE, DIBS_STUDY, DIBS_ME, DIBS_WORK), a variable
-beats the nearest dibs.toml, in this folder or one above it.
+A flag beats a variable (DIBS_STORE, DIBS_STUDY, DIBS_SWEEP, DIBS_ME, DIBS_WORK), a
+variable beats the nearest dibs.toml, in this folder or one above it.
 
 \b
-Exit codes: 0 ok; 1 some trials failed; 2 usage; 3 store unusable; 4 refused by
-the study's definition; 5 no result; 6 left unfinished; 70 a bug in dibs; 74 the
-answer cannot be written; 129/130/143 stopped by SIGHUP/Ctrl-C/SIGTERM; 141 nobody
-reads the answer. DIBS_DEBUG=1 shows tracebacks.
+Exit codes: 0 ok; 1 some trials or cells failed; 2 usage; 3 store unusable; 4
+refused by the study's definition or the sweep's plan; 5 no result; 6 left
+unfinished; 7 a sweep's durable copy failed; 70 a bug in dibs; 74 the answer cannot
+be written; 129/130/143 stopped by SIGHUP/Ctrl-C/SIGTERM; 141 nobody reads the
+answer. DIBS_DEBUG=1 shows tracebacks.
 """
 
 

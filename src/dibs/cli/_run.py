@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import click
@@ -196,9 +195,9 @@ def _progress(trials: int, goal: Goals, quiet: bool) -> Iterator[OnEvent | None]
 
     def shown(event: Event) -> None:
         if isinstance(event, Said):
-            event = replace(event, text=escaped(event.text, keep="\n"))
+            event = event._replace(text=escaped(event.text, keep="\n"))
         elif isinstance(event, Closed) and event.reason:
-            event = replace(event, reason=escaped(event.reason))
+            event = event._replace(reason=escaped(event.reason))
         progress.event(event)
 
     try:

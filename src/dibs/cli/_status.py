@@ -23,7 +23,7 @@ from dibs.view import (
 
 from ._opening import open_store
 from ._options import as_json, command, store_option, study_option, verbose
-from ._text import json_text, out, safe, table
+from ._text import json_text, out, place_of, safe, table
 
 __all__ = ["counted", "plural", "say_problems", "verb"]
 
@@ -39,7 +39,7 @@ def verb(store: str | None, study: str | None, as_json: bool) -> int:
     """Show what is happening in a study, or in a store.
 
     With a study: how far it is, who runs what and since when, what stands still, what does not read and what to do
-    about it. Without one: all studies of the store.
+    about it. Without one: all studies of the store, and what sweeps there are.
 
     \b
     Example:
@@ -80,9 +80,21 @@ def counted(status: StudyStatus) -> str:
 
 
 def _say_store(status: StoreStatus) -> None:
-    out(f"store {safe(status.store)}: {plural(len(status.studies), 'stud', 'ies', 'y')}")
-    if not status.studies:
-        return
+    sweeps = f", {plural(len(status.sweeps), 'sweep')}" if status.sweeps else ""
+    out(f"store {safe(status.store)}: {plural(len(status.studies), 'stud', 'ies', 'y')}{sweeps}")
+    if status.studies:
+        _say_studies(status)
+    for name in status.sweeps:
+        out(f"  sweep {safe(name)}: dibs sweep status {place_of(status.store, name)}")
+    for run in status.runs:
+        newest = f"round {run.newest} {run.state}, {run.answered} of {run.clients} answered"
+        newest += "".join(
+            f", {count} {word}" for count, word in ((run.late, "late"), (run.rejected, "rejected")) if count
+        )
+        out(f"  federated run {safe(run.run, 60)}: {plural(run.rounds, 'round')}; {newest}")
+
+
+def _say_studies(status: StoreStatus) -> None:
     rows = [
         (
             safe(line.study, 60),

@@ -9,6 +9,7 @@ from typing import Any
 
 from dibs.cell import isolation_status, size_text
 from dibs.sweep import Costs, Outlook, Plan, Planned, fields_of
+from dibs.sweep._task import hidden
 from dibs.view import duration
 
 from ._status import plural
@@ -22,6 +23,11 @@ _UNITS = {
     "epochs": "epochs; nothing is finished yet",
     "cells": "cells; nothing is finished yet",
     "declared": "as declared",
+}
+_WHILE = {  # what a finish counts until seconds were learned
+    "epochs": " epochs of a host of speed 1",
+    "cells": " cells of a host of speed 1",
+    "declared": " as declared, for a host of speed 1",
 }
 
 
@@ -63,7 +69,9 @@ def say_commands(planned: Planned) -> None:
     for cell in planned.plan.active[:_SHOWN] if planned.command is not None else ():
         left = {name: f"<{name}>" for name in ("out", "result", "seed")}
         assert planned.command is not None
-        out(safe(planned.command.shown(left | fields_of(planned.plan, cell))))
+        away = hidden(planned.plan, cell)
+        filled = {name: text for name, text in (left | fields_of(planned.plan, cell)).items() if name not in away}
+        out(safe(planned.command.shown(filled)))
     more = len(planned.plan.active) - _SHOWN
     if planned.command is not None and more > 0:
         out(f"... and {more} more")
@@ -129,7 +137,7 @@ def _say_assignment(ahead: Outlook) -> None:
     table(["host", "speed", "cells", "finish", "first"], rows, right=(1, 2, 3))
     out()
     out(
-        f"finish     {_span(found.finish, ahead.costs)}; no assignment is done before {_span(found.bound, ahead.costs)}"
+        f"finish     {_span(found.finish, ahead.costs)}{_WHILE.get(ahead.costs.unit, '')}; no assignment is done before {_span(found.bound, ahead.costs)}"
     )
 
 
@@ -147,7 +155,11 @@ def _say_task(planned: Planned, store: str) -> None:
         out(f"script     {safe(name)} {digest}")
     kept = ", ".join(map(safe, plan.task.artifacts))
     where = safe(plan.task.final) if plan.task.final is not None else "the store"
-    out(f"artifacts  {kept} -> {where}" if kept else "artifacts  none: nothing of a cell is kept (--artifact FILE)")
+    out(
+        f"artifacts  {kept} -> {where}"
+        if kept
+        else "artifacts  none: nothing of a cell is kept, so that none can be proven (--artifact FILE)"
+    )
 
 
 def _isolation(plan: Plan) -> str:

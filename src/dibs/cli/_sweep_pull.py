@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 
 import click
@@ -12,7 +13,7 @@ from ._check import size_text
 from ._options import Whole, as_json, command, store_option, sweep_option, verbose
 from ._status import plural
 from ._sweep_opening import open_plan
-from ._text import json_text, out, safe, table
+from ._text import json_text, out, place_of, safe, table
 
 __all__ = ["verb"]
 
@@ -45,7 +46,7 @@ def verb(dest: str, store: str | None, sweep: str | None, jobs: int, as_json: bo
     if as_json:
         out(json_text(_plain(told)))
     else:
-        _say(told, dest)
+        _say(told, dest, place_of(opened.url, plan.sweep))
     return told.exit_code
 
 
@@ -64,11 +65,11 @@ def _plain(told: Pulled) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _say(told: Pulled, dest: str) -> None:
+def _say(told: Pulled, dest: str, place: str) -> None:
     out(f"{len(told.manifest.cells)} of {plural(told.active, 'cell')} in {safe(dest)}: {plural(told.copied, 'file')} copied "
         f"({size_text(told.bytes)}), {told.same} were there already")  # fmt: skip
     for path in told.aside:
         out(f"  put aside, since the plan no longer has it: {safe(path)}")
     if told.troubles:
         table(("not here", "file", "why"), [(one.cell, one.file or "", one.what) for one in told.troubles], indent=2)
-    out(f"manifest {told.digest[:16]}; next: dibs sweep verify {safe(dest)}")
+    out(f"manifest {told.digest[:16]}; next: dibs sweep verify {safe(shlex.quote(dest))} {place}")

@@ -8,7 +8,7 @@ from dibs.sweep import Retried, retry
 
 from ._options import Whole, as_json, command, me_option, store_option, sweep_option, verbose
 from ._sweep_opening import files_step, steer_plan
-from ._text import json_text, out, safe, table
+from ._text import json_text, out, place_of, safe, table
 
 __all__ = ["verb"]
 
@@ -44,7 +44,7 @@ def verb(
     \b
     Example:
       dibs sweep retry --store /mnt/shared/studies --name ablation --dry-run
-      dibs sweep retry wide-lr --force wide-lr
+      dibs sweep retry --force wide-lr
 
     Exit codes: 0 nothing was left; 1 something was left, with why; 2 usage, or no such cell; 3 store unusable; 4 a config is
     not what the plan says.
@@ -71,20 +71,26 @@ def verb(
                     "plan": told.plan.version,
                     "dry": told.dry,
                     "freed": list(told.freed),
+                    "edited": list(told.edited),
                     "cells": decisions,
                 }
             )
         )
     else:
-        _say(told)
+        _say(told, place_of(opened.url, plan.sweep))
     return told.exit_code
 
 
-def _say(told: Retried) -> None:
+def _say(told: Retried, place: str) -> None:
     if not told.decisions:
         out("nothing has failed, and nothing is damaged")
         return
     table(("", "cell", "why"), [(_HOW[each.how], each.cell, each.why) for each in told.decisions], indent=2)
+    for name in told.edited:
+        out(
+            f"{safe(name)} is another one than was planned, which cells still run: dibs sweep plan {place} --new-version takes it over"
+        )
     if told.freed:
-        would = "would be freed" if told.dry else "may be taken up: dibs sweep run"
-        out(f"{len(told.freed)} {would} ({safe(', '.join(told.freed), 300)})")
+        would = "would be freed" if told.dry else "may be taken up"
+        then = "" if told.dry else f": dibs sweep run {place}"
+        out(f"{len(told.freed)} {would} ({safe(', '.join(told.freed), 300)}){then}")

@@ -40,7 +40,7 @@ log = logging.getLogger("dibs")
 @sweep_option
 @click.option("--workers", type=Whole(min=1), default=1, show_default=True, metavar="W",
               help="Cells at once on this host, with those of other runs here.")  # fmt: skip
-@click.option("--host", metavar="NAME", help="Count them under this name.  [default: this machine]")
+@click.option("--host", metavar="NAME", help="Count and show them under this name.  [default: this machine]")
 @click.option("--queue", metavar="FILE", help="Only the cells of this queue file.")
 @click.option("--start-index", type=Whole(min=0), default=0, metavar="K",
               help="Without those of its first K lines, comments and blank ones counted.")  # fmt: skip
@@ -112,7 +112,7 @@ def _run(
                 store, plan.sweep, workers=options["workers"], host=options["host"], only=only, retries=options["retries"],
                 time_s=options["time"], rescue_after_s=options["rescue_after"] or DEFAULT_STALE_S,
                 grace_s=options["grace"], halt=rule, max_failures=most, wait=options["wait"], cpus=options["cpus"],
-                gpus=options["gpus"], max_running=options["max_running"], me=options["me"], on_event=on_event,
+                gpus=options["gpus"], max_running=options["max_running"], me=options["me"] or options["host"], on_event=on_event,
             )  # fmt: skip
     except (KeyboardInterrupt, SystemExit):
         say_stopped(words)

@@ -7,18 +7,18 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 from dibs.cell import tail_of
 from dibs.store import Store
 from dibs.study._events import Closed, Event, OnEvent, Said
 from dibs.study._progress import Progress
+from dibs.study._scoring import goal_said
 from dibs.sweep import CellStanding, Plan, SweepEnd, log_of, newer_plan
 
 from ._guard import log_to
 from ._status import plural
-from ._text import escaped, out, safe
+from ._text import escaped, out, place_of, safe
 
 __all__ = ["said_json", "say_end", "shown"]
 
@@ -31,7 +31,8 @@ _STATES = ("done", "running", "waiting", "interrupted", "failed", "unsynced", "d
 def shown(store: Store, plan: Plan, *, quiet: bool) -> Iterator[OnEvent]:
     """Progress on stderr, and every failure with the last lines of its log; the log's lines between, each once."""
     cells = _Named(store, plan)
-    progress = None if quiet else Progress(len(plan.active), None, named=lambda n: f"cell {cells.name(n)}")
+    goal = goal_said(plan.task.goal)
+    progress = None if quiet else Progress(len(plan.active), goal, named=lambda n: f"cell {cells.name(n)}")
     told: set[str] = set()
 
     def say(text: str) -> None:
@@ -46,9 +47,9 @@ def shown(store: Store, plan: Plan, *, quiet: bool) -> Iterator[OnEvent]:
             if event.text in told:  # every worker follows the plan, and says so
                 return
             told.add(event.text)
-            event = replace(event, text=escaped(event.text, keep="\n"))
+            event = event._replace(text=escaped(event.text, keep="\n"))
         elif isinstance(event, Closed) and event.reason:
-            event = replace(event, reason=escaped(event.reason))
+            event = event._replace(reason=escaped(event.reason))
         if isinstance(event, Closed) and event.state == "failed":
             if progress is None:
                 say(f"cell {cells.name(event.n)} failed: {event.reason}")
@@ -108,7 +109,7 @@ def said_json(store: Store, end: SweepEnd, code: int) -> dict[str, Any]:
 
 def say_end(store: Store, end: SweepEnd, words: list[str]) -> None:
     """Print how it ended: cells by state, what failed and why, who holds the rest, and what to type next."""
-    place = f"--store {shlex.quote(store.url)} --name {shlex.quote(end.sweep)}"
+    place = place_of(store.url, end.sweep)
     states = end.states
     counted = ", ".join(f"{states[state]} {state}" for state in _STATES if states.get(state))
     out(f"cells    {counted or 'none'}; {end.ran} run here")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from dibs.view import CellLine, SweepStatus, ago, duration, sweep_status
 
 from ._options import as_json, command, store_option, sweep_option, verbose
 from ._status import plural, say_problems
 from ._sweep_opening import open_plan
-from ._text import json_text, out, safe, table
+from ._text import json_text, out, place_of, safe, table
 
 __all__ = ["verb"]
 
@@ -67,9 +67,9 @@ def _say(status: SweepStatus) -> None:
     if status.released is not None:
         out(f"  released  approved by {safe(status.released)}")
     elif status.verified:
-        out("  verified  a pull of this plan; next: dibs sweep release --approve NAME")
-    elif status.complete:
-        out("  next      dibs sweep reconcile, pull DEST and verify DEST")
+        out("  verified  a pull of this plan")
+    for verb in _next(status):
+        out(f"  next      dibs sweep {verb} {place_of(status.store, status.sweep)}")
     _running(status)
     _cells("not copied", status.unsynced)
     _cells("failed", status.failed)
@@ -78,6 +78,20 @@ def _say(status: SweepStatus) -> None:
     if status.newest_at:
         out()
         out(f"Last moved {status.newest_at} by the store's clock ({ago(status.still_s)} by this machine's).")
+
+
+def _next(status: SweepStatus) -> Iterator[str]:
+    """The verbs that are left, with what they need besides the place."""
+    if status.released is not None:
+        return
+    if status.verified:
+        yield "release --approve NAME"
+    elif status.complete:
+        yield "reconcile"
+    if status.failed or status.unsynced:
+        yield "retry"
+    if not status.running and (status.counts["waiting"] or status.counts["interrupted"]):
+        yield "run"
 
 
 def _running(status: SweepStatus) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from ._check import size_text
 from ._options import SIZE, SPAN, Whole, as_json, command, me_option, store_option, sweep_option, verbose
 from ._status import plural
 from ._sweep_opening import steer_plan
-from ._text import json_text, out, safe, table
+from ._text import json_text, out, place_of, safe, table
 
 __all__ = ["verb"]
 
@@ -62,7 +63,7 @@ def verb(
     if as_json:
         out(json_text(_plain(told)))
     else:
-        _say(told, dest)
+        _say(told, dest, place_of(opened.url, plan.sweep))
     return told.exit_code
 
 
@@ -79,7 +80,7 @@ def _plain(told: Verified) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _say(told: Verified, dest: Path) -> None:
+def _say(told: Verified, dest: Path, place: str) -> None:
     kinds = ", ".join(f"{count} {safe(kind)}" for kind, count in sorted(told.loaded.items())) or "none"
     out(f"{plural(told.cells, 'cell')}, {plural(told.files, 'file')}, {size_text(told.bytes)}; loaded: {kinds}")
     if told.unloaded:
@@ -88,6 +89,7 @@ def _say(told: Verified, dest: Path) -> None:
         rows = [(fault.kind, fault.path or "", fault.what, fault.cure) for fault in told.faults]
         table(("what", "of", "seen", "cure"), rows, indent=2)
     if told.passed:
-        out(f"verified, manifest {told.manifest[:16]}; next: dibs sweep release --approve NAME --verified {safe(dest)}")
+        release = f"dibs sweep release --approve NAME --verified {safe(shlex.quote(str(dest)))} {place}"
+        out(f"verified, manifest {told.manifest[:16]}; next: {release}")
     elif told.cells == 0:
         out("there is no cell in it: 0 of 0 proves nothing")

@@ -8,12 +8,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 from unicodedata import category
 
-__all__ = ["csv_text", "escaped", "json_text", "out", "safe", "table"]
+__all__ = ["csv_text", "escaped", "json_text", "out", "place_of", "safe", "table"]
 
 _HARMLESS = "\u200d\ufe0f"  # they join emoji
 _BETWEEN = 3  # columns between two of a table that is drawn
@@ -41,6 +42,11 @@ def out(text: str = "", *, err: bool = False) -> None:
     """Print whole lines: answers to stdout, everything else to stderr. The last net: only newlines pass."""
     stream = sys.stderr if err else sys.stdout
     stream.write(escaped(text.rstrip("\n"), keep="\n\t") + "\n")
+
+
+def place_of(store: str, sweep: str) -> str:
+    """The options by which a command that is shown finds the sweep from anywhere."""
+    return safe(f"--store {shlex.quote(store)} --name {shlex.quote(sweep)}")
 
 
 def json_text(obj: Any) -> str:

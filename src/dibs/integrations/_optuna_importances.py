@@ -13,7 +13,6 @@ from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution
-from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
 
 from dibs._canon import dumps, to_json
 from dibs.errors import NoResult, SpaceError, UsageError
@@ -118,6 +117,9 @@ def _ranks(rows: Sequence[Scored], sign: float) -> list[float]:
 
 def _raw(space: Space, names: list[str], results: Sequence[tuple[Mapping[str, Any], float]]) -> dict[str, float]:
     """The divergence of each named parameter, which some results have; less is better here."""
+    # with scikit-learn and SciPy where they are installed: a second of start-up that is for nobody else here
+    from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
+
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)  # a study made in memory is nothing to tell people
     try:

@@ -1,13 +1,17 @@
-"""From a name, or from what study.json says, to an instance: the same for samplers and for pruners. Pure."""
+"""From a name, or from what study.json says, to an instance: the same for samplers and for pruners. Pure.
+
+The kinds that come with dibs are loaded once somebody asks for them: those that learn are most of this package.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from importlib import import_module
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from dibs.errors import UsageError
 
-__all__ = ["Named", "made", "names_of"]
+__all__ = ["Known", "Named", "made"]
 
 
 class Named(Protocol):
@@ -20,19 +24,46 @@ class Named(Protocol):
 T = TypeVar("T", bound=Named)
 
 
-def names_of(known: Mapping[str, Any], hidden: Collection[str] = ()) -> str:
-    """The known names, as a sentence lists them."""
-    return ", ".join(sorted(name for name in known if name not in hidden))
+class Known(dict[str, type[T]]):
+    """What was registered so far, by name; ``homes``: the module in this package in which a name is registered."""
+
+    def __init__(self, homes: Mapping[str, str]) -> None:
+        super().__init__()
+        self.homes = homes
+
+    def add(self, kind: type[T]) -> None:
+        """Known by its name from now on, also where another kind was."""
+        self.find(kind.name)  # or what comes with dibs would take the name of a user's own when it is loaded later
+        self[kind.name] = kind
+
+    def find(self, name: str) -> type[T] | None:
+        """The kind of that name, loaded if need be."""
+        if name not in self and name in self.homes:
+            import_module(f".{self.homes[name]}", __package__)
+        return self.get(name)
+
+    def every(self) -> list[type[T]]:
+        """All of them, sorted by name."""
+        names = sorted({*self, *self.homes})
+        return [kind for name in names if (kind := self.find(name)) is not None]
+
+    def names(self, hidden: Collection[str] = ()) -> str:
+        """Their names, as a sentence lists them."""
+        return ", ".join(sorted({*self, *self.homes}.difference(hidden)))
 
 
-def made(what: str, spec: Any, known: Mapping[str, type[T]], names: str, also: str, given: Collection[str] = ()) -> T:
+def made(
+    what: str, spec: Any, known: Known[T], also: str, *, given: Collection[str] = (), hidden: Collection[str] = ()
+) -> T:
     """The ``what`` ("sampler", "pruner") that a name or a ``describe()`` means, one of ``known``.
 
-    ``names`` and ``also`` say in an error what could be passed instead; ``given``: arguments that come from the study.
+    ``also`` says in an error what could be passed instead, beside all names that are not ``hidden``; ``given``: arguments
+    that come from the study.
     Raises UsageError for an unknown name, version or argument.
     """
     if isinstance(spec, type):
         raise UsageError(f"pass an instance of the {what}: {spec.__name__}()")
+    names = known.names(hidden)
     if isinstance(spec, str):
         spec = {"name": spec}
     if not isinstance(spec, Mapping) or not isinstance(spec.get("name"), str):
@@ -40,7 +71,7 @@ def made(what: str, spec: Any, known: Mapping[str, type[T]], names: str, also: s
     unknown = sorted(str(key) for key in spec if key not in ("name", "version", "args"))
     if unknown:
         raise UsageError(f"a {what} has name, version and args, not {unknown[0]!r}")
-    kind = known.get(spec["name"])
+    kind = known.find(spec["name"])
     if kind is None:
         raise UsageError(
             f"unknown {what} {spec['name']!r}: the known ones are {names}; one of your own is passed as an instance"

@@ -16,12 +16,10 @@ from dibs._canon import digest
 from dibs.errors import UsageError
 
 from ._curve import Curve
-from ._named import made, names_of
+from ._named import Known, made
 from ._sampler import Goal
 
 __all__ = ["Pruner", "PrunerSpec", "Verdict", "make_pruner", "register_pruner", "seen_of", "word"]
-
-_KNOWN: dict[str, type[Pruner]] = {}
 
 
 class Verdict(NamedTuple):
@@ -153,9 +151,15 @@ def word(value: float) -> float | str:
     return value if math.isfinite(value) else str(value)
 
 
+_KNOWN: Known[Pruner] = Known({
+    "any": "_any", "asha": "_asha", "diverged": "_simple", "hyperband": "_asha", "median": "_median",
+    "patience": "_simple", "percentile": "_median", "threshold": "_simple",
+})  # fmt: skip
+
+
 def register_pruner(pruner: type[Pruner]) -> type[Pruner]:
     """Make a pruner known by its name to :func:`make_pruner`."""
-    _KNOWN[pruner.name] = pruner
+    _KNOWN.add(pruner)
     return pruner
 
 
@@ -175,5 +179,5 @@ def make_pruner(
         spec = {"name": "any", "args": {"of": list(spec)}}
     found = spec
     if not isinstance(found, Pruner):
-        found = made("pruner", spec, _KNOWN, names_of(_KNOWN, hidden=("any",)), ", a Pruner, or a list of these")
+        found = made("pruner", spec, _KNOWN, ", a Pruner, or a list of these", hidden=("any",))
     return found.fitted(goal=goal, max_step=max_step, seed=seed)

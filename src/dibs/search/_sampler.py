@@ -15,7 +15,7 @@ from dibs.errors import RefusedError, UsageError
 from dibs.space import Space, Value
 
 from ._history import Pair
-from ._named import made, names_of
+from ._named import Known, made
 
 __all__ = ["Goal", "Goals", "Sampler", "a_goal", "make_sampler", "register"]
 
@@ -24,8 +24,6 @@ Goal: TypeAlias = Literal["min", "max"]
 Goals: TypeAlias = Goal | tuple[Goal, ...]
 
 _MOST_GOALS = 8
-
-_KNOWN: dict[str, type[Sampler]] = {}
 
 
 class Sampler(ABC):
@@ -92,7 +90,7 @@ class Sampler(ABC):
     def _a_goal(self, goal: Any) -> Goals | None:
         wanted = None if goal is None else a_goal(goal)
         if isinstance(wanted, tuple) and not self.several:
-            able = ", ".join(name for name, kind in sorted(_KNOWN.items()) if kind.several)
+            able = ", ".join(kind.name for kind in _KNOWN.every() if kind.several)
             raise UsageError(f"sampler {self.name!r} searches for one goal, not {len(wanted)}: take one of {able}")
         return wanted
 
@@ -110,9 +108,15 @@ class Sampler(ABC):
         return hash((self.name, self.version, self.seed, self.goal))
 
 
+_KNOWN: Known[Sampler] = Known({
+    "auto": "_auto", "cmaes": "_cmaes", "gp": "_gp", "grid": "_grid", "nsga2": "_nsga2", "random": "_random",
+    "sobol": "_sobol", "tpe": "_tpe",
+})  # fmt: skip
+
+
 def register(sampler: type[Sampler]) -> type[Sampler]:
     """Make a sampler known by its name to :func:`make_sampler`."""
-    _KNOWN[sampler.name] = sampler
+    _KNOWN.add(sampler)
     return sampler
 
 
@@ -126,7 +130,7 @@ def make_sampler(
     """
     if isinstance(spec, Sampler):
         return spec.seeded(seed, goal)
-    found = made("sampler", spec, _KNOWN, names_of(_KNOWN), " or a Sampler", ("seed", "goal"))
+    found = made("sampler", spec, _KNOWN, " or a Sampler", given=("seed", "goal"))
     return found.seeded(seed, goal)
 
 

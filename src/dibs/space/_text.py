@@ -6,8 +6,6 @@ Whatever the text, the outcome is a space, a point, or one SpaceError that names
 from __future__ import annotations
 
 import json
-import shlex
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -82,6 +80,8 @@ def _when(obj: Any) -> Any:
 def params_from_toml(text: str) -> Iterator[tuple[str, Param]]:
     """(name, parameter) of a space written in TOML: the tables of the JSON, a bare list for a choice, a bare
     value for a constant, a list within a list for a tuple."""
+    import tomllib  # a worker reads JSON
+
     try:
         tables = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
@@ -137,6 +137,8 @@ def _object(pairs: list[tuple[str, Any]]) -> Any:
 
 
 def _words(space: Space, text: str) -> Iterator[tuple[str, Callable[[], Value]]]:
+    import shlex
+
     try:
         words = shlex.split(text)
     except ValueError as error:

@@ -18,6 +18,7 @@ __all__ = [
     "VERDICTS",
     "HostKeys",
     "JournalKeys",
+    "RoundKeys",
     "StudyKeys",
     "SweepKeys",
     "blob_key",
@@ -185,6 +186,43 @@ class SweepKeys(StudyKeys):
     def final(self, name: str) -> str:
         """The folder of a cell's durable copies (no key)."""
         return f"{self.base}final/{name}"
+
+
+class RoundKeys:
+    """The keys of one run of federated rounds: each round's are claims, and none is rewritten but who averages."""
+
+    __slots__ = ("base", "run")
+    ROOT = "round/"
+
+    def __init__(self, run: str) -> None:
+        self.run = run
+        self.base = f"{self.ROOT}{escape(run)}/"
+
+    def round(self, round: int) -> str:
+        """The folder of one round."""
+        return f"{self.base}{round:08d}/"
+
+    def terms(self, round: int) -> str:
+        """What all clients of the round have to agree on."""
+        return self.round(round) + "terms.json"
+
+    def update(self, round: int, client: str) -> str:
+        return f"{self.round(round)}client/{escape(client)}.json"
+
+    def averaging(self, round: int, attempt: int) -> str:
+        """One attempt at averaging, with beats."""
+        return f"{self.round(round)}averaging/{attempt}.json"
+
+    def average(self, round: int) -> str:
+        """The round's end."""
+        return self.round(round) + "average.json"
+
+    def late(self, round: int, client: str) -> str:
+        return f"{self.round(round)}late/{escape(client)}.json"
+
+    def forgotten(self, round: int) -> str:
+        """The round's blobs were put away."""
+        return self.round(round) + "forgotten.json"
 
 
 class JournalKeys:

@@ -108,7 +108,9 @@ def look(root: Path) -> tuple[dict[str, Any] | None, Weighed]:
 
 def _may_create(root: Path, create: bool | None) -> None:
     if create is False:
-        raise StoreError(f"there is no store at {root}: check the path and the mount, or create it by running a search")
+        raise StoreError(
+            f"there is no store at {root}: check the path and the mount, or create it: dibs run, exec and sweep plan do"
+        )
     if create is None and in_job_array(os.environ):
         raise StoreError(
             f"there is no store at {root}, and a task of a job array does not create one (is the share mounted "

@@ -63,7 +63,7 @@ def _opened(
     if marker is not None:
         return marker
     if create is False:
-        raise StoreError(f"there is no store at {base}: check the URL, or create it by running a search")
+        raise StoreError(f"there is no store at {base}: check the URL, or create it: dibs run, exec and sweep plan do")
     if create is None and in_job_array(environ):
         raise StoreError(
             f"there is no store at {base}, and a task of a job array does not create one: create it once beforehand, "

@@ -233,11 +233,12 @@ class Claimer:
         return any(self._may_carry(trial.n) for trial in self.view.unsettled())
 
     def _fresh(self) -> Attempt | None:
+        row = 0
         while True:
             low = self.view.low()
             if low >= self.trials:
                 return None
-            gallop = Gallop(self.view.names, low, self.trials, self._running, self._word)
+            gallop = Gallop(self.view.names, low, self.trials, self._running, self._word, row)
             history, saw = self._asked()
             while gallop.losses < LOSSES:
                 n = gallop.next()
@@ -252,6 +253,7 @@ class Claimer:
                 gallop.lost(n)
             if gallop.losses == 0:
                 return None
+            row = gallop.row
             self._refresh()
             if self.view.notes.stopped:
                 return None

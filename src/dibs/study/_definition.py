@@ -7,7 +7,6 @@ A joiner that says something else is refused, with the field, both values and th
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
@@ -272,6 +271,8 @@ def _compare(
     max_step: int | None,
 ) -> None:
     if space is not None and space != found.space:
+        import shlex  # to refuse, and for nothing else
+
         name, ours, theirs = next(iter(space.differences(found.space)), ("space", space, found.space))
         _refuse(found.study, f"space ({name})", theirs, ours, _FORK.format(shlex.quote(found.study)))
     for field, ours, theirs in (

@@ -7,8 +7,7 @@ decide. ``worker`` numbers the processes of one run from 0; a replacement gets a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 __all__ = [
     "Claimed", "Closed", "Counted", "Ended", "Event", "OnEvent", "Ready", "Reported", "Said", "Stopping", "Waiting",
@@ -16,16 +15,14 @@ __all__ = [
 ]  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
+class Ready(NamedTuple):
     """A worker has loaded the objective and is about to claim."""
 
     worker: int
     pid: int
 
 
-@dataclass(frozen=True, slots=True)
-class Claimed:
+class Claimed(NamedTuple):
     """A worker has begun a trial."""
 
     n: int
@@ -33,8 +30,7 @@ class Claimed:
     worker: int
 
 
-@dataclass(frozen=True, slots=True)
-class Reported:
+class Reported(NamedTuple):
     """One step of a running trial's curve; at most a few a second."""
 
     n: int
@@ -44,8 +40,7 @@ class Reported:
     worker: int
 
 
-@dataclass(frozen=True, slots=True)
-class Closed:
+class Closed(NamedTuple):
     """A worker has closed an attempt. ``again``: it will be tried again; ``took_s``: seconds since the claim.
 
     ``scores``: where there are several goals, one for each. ``feasible``: no constraint is broken.
@@ -63,8 +58,7 @@ class Closed:
     feasible: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(NamedTuple):
     """The whole study as just read, all machines: trials by state, the best score, and N.
 
     ``front``: where there are several goals, how many trials nobody dominates.
@@ -76,8 +70,7 @@ class Counted:
     front: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(NamedTuple):
     """Nothing is left to claim, or nothing may be claimed now: others hold this many trials; ``why`` in words."""
 
     held: int
@@ -85,8 +78,7 @@ class Waiting:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(NamedTuple):
     """A worker is through; ``why`` there was nothing more to claim."""
 
     worker: int
@@ -95,8 +87,7 @@ class Ended:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerDied:
+class WorkerDied(NamedTuple):
     """A worker process ended without having said so; ``cause`` in words, ``replaced`` by a new one or not."""
 
     worker: int
@@ -105,16 +96,14 @@ class WorkerDied:
     replaced: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Stopping:
+class Stopping(NamedTuple):
     """No new trials from now on; ``interrupting``: the running ones are asked to end too."""
 
     reason: str
     interrupting: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(NamedTuple):
     """A line of a worker's ``dibs`` log."""
 
     level: int

@@ -102,7 +102,7 @@ class Keeper:
         self._read, self._write = os.pipe()
         os.set_blocking(self._read, False)
         os.set_blocking(self._write, False)
-        self._thread = threading.Thread(target=self._run, name="dibs-beats", daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(self._read,), name="dibs-beats", daemon=True)
         self._thread.start()
 
     def _stop(self) -> None:
@@ -116,8 +116,7 @@ class Keeper:
             os.close(read)
             os.close(write)
 
-    def _run(self) -> None:
-        read = self._read
+    def _run(self, read: int) -> None:  # as it was when started: the last session may be gone before this runs
         deaf: set[int] = set()  # controls that have ended
         while True:
             sessions = tuple(self._sessions)

@@ -214,7 +214,7 @@ class Known:
             for n in [n for n in plain if not self._table.fits(n)]:
                 self._put(Seen(n, 0, whole(plain.pop(n), self.study), 0.0))
         fresh = self._table.add_many(list(plain.values()))
-        self.names.add_many(fresh)
+        self.names.add_many([record.n for record in fresh])
         self.of = max([self.of, *[record.of for record in fresh]])
         for record in fresh:
             if record.wish:

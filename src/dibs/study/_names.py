@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dibs.record import Closed
 from dibs.store import BLOCK, Store, StudyKeys
 
 __all__ = ["Hint", "Names"]
@@ -83,7 +82,7 @@ class Names:
         self._seen: dict[str, dict[int, set[str]]] = {"trial": {}, "again": {}}  # names told, by block
         self._told: dict[str, set[str]] = {"trial": set(), "again": set()}  # blocks told
         self.moved: set[int] = set()  # blocks under trial/ whose records may have been rewritten
-        self.listed: dict[tuple[int, int], str] = {}  # without hints: the versions in the last listing, if it told
+        self.listed: dict[tuple[int, int], str] = {}  # without hints: the versions that this refresh listed
 
     # which trials are taken
 
@@ -102,18 +101,18 @@ class Names:
                 self._bitmap[far] = 1
         self._bitmap[n] = 1
 
-    def add_many(self, records: Sequence[Closed]) -> None:
-        """The names of a roll."""
-        top = max((record.n for record in records), default=-1)
+    def add_many(self, ns: Sequence[int]) -> None:
+        """These trials' names are taken."""
+        top = max(ns, default=-1)
         if top >= len(self._bitmap):
             self.add(top)
         if top < len(self._bitmap):
             bitmap = self._bitmap
-            for record in records:
-                bitmap[record.n] = 1
+            for n in ns:
+                bitmap[n] = 1
         else:
-            for record in records:
-                self.add(record.n)
+            for n in ns:
+                self.add(n)
 
     def discard(self, n: int) -> None:
         """This trial's name was removed by hand, or lost in a power cut."""
@@ -241,21 +240,21 @@ class Names:
         if self._just_looked:
             self._present, self._looked = {*self.store.backend.names(self.keys.base), "trial"}, now
 
-    def _from_listing(self) -> Iterator[tuple[int, int]]:
+    def _from_listing(self) -> list[tuple[int, int]]:
         """No hints: one listing from the lowest block with a missing name, and one of ``again/``."""
-        self.listed = {}
+        listed: dict[tuple[int, int], str] = {}
         block = self.low // BLOCK
         # an offset is shaped like a key: some servers skip a whole folder for one that is not
         after = self.keys.attempt(block * BLOCK - 1, 0) if block else ""
+        parse = self.keys.parse
         for kind, start in (("trial", after), ("again", "")):
             if not self.has(kind):
                 continue
-            prefix = self.keys.base + kind + "/"
-            for entry in self.store.backend.list(prefix, start, details=True):
-                found = self.keys.parse(entry.key)
-                if found is not None and (found[1] > 0) == (kind == "again"):
-                    if kind == "trial":
-                        self.moved.add(found[0] // BLOCK)
-                    if entry.version:
-                        self.listed[found] = entry.version
-                    yield found
+            again = kind == "again"
+            for entry in self.store.backend.list(f"{self.keys.base}{kind}/", start, details=True):
+                found = parse(entry.key)
+                if found is not None and (found[1] > 0) == again:
+                    listed[found] = entry.version
+        self.moved = {n // BLOCK for n, attempt in listed if not attempt}
+        self.listed = listed
+        return list(listed)

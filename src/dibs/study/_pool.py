@@ -240,7 +240,7 @@ class Pool:
         if self.on_event is not None and seen is not None and seen.closed and trial is not None:
             now = self.study.counted(self.size)
             states = {state: count - (state == trial.state) for state, count in now.states.items()}
-            self._tell(replace(now, states=states))
+            self._tell(now._replace(states=states))
 
     def _success(self) -> None:
         self.deaths = 0

@@ -109,6 +109,7 @@ class View(Known):
                     self.names.told(*at)
         if most != 0:
             self._reread(beats, NEWEST - (len(new) if most else 0))
+        self.names.listed = {}  # of no use once it is read, and as long as the study
         self._settle(self.names.moved)
         if self.names.has("note") or self.notes.ours:
             self.notes.refresh(now, self.names.above)
@@ -213,13 +214,13 @@ class View(Known):
 
     def _newest(self, new: list[tuple[int, int]], most: int) -> list[tuple[int, int]]:
         """Later attempts are few and always read; of the others all but the newest are only known to be taken."""
-        first = {at for at in new if not at[1]}
-        pool = sorted(first.union(self._open))
-        read = first.intersection(pool[max(0, len(pool) - most) :])
-        for n, _ in first - read:
-            self.names.add(n)
+        first = [at for at in new if not at[1]]
+        read = set(sorted({*first, *self._open})[-most:] if most else ()).intersection(first)
+        unread = [n for n, attempt in first if (n, attempt) not in read]
+        if unread:
+            self.names.add_many(unread)
             self.partial = True
-        return sorted(read.union(new) - (first - read))
+        return sorted(at for at in new if at[1] or at in read)
 
     def _left(self) -> list[tuple[int, int]]:
         """The trials of which only the name was seen."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import tempfile
 from pathlib import Path
 from stat import S_ISDIR
 
@@ -72,6 +71,8 @@ def keep_log(attempt: Attempt) -> None:
 
 def temporary_place() -> Path:
     """Where all attempts of a store in a bucket have theirs."""
+    import tempfile  # with all compression libraries: for workers on buckets alone
+
     return Path(tempfile.gettempdir()) / f"dibs-work-{os.getuid()}"
 
 

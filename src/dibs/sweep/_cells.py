@@ -126,7 +126,7 @@ class Cells:
 
     def caps(self, max_running: int | None) -> list[Cap]:
         """So many at once on this host, and, if somebody says so, in the whole sweep."""
-        many = f"{self.workers} cell{'s' * (self.workers != 1)} at a time on this host"
+        many = f"{self.workers} cell{'s' * (self.workers != 1)} at a time on this host (--workers)"
         caps = [Cap(HostPlaces(self), f"the limit of {many}", names=True)]
         if max_running is not None:
             rack = StudyRack(self.store, self.keys, max_running, self.me)

@@ -41,6 +41,12 @@ def name_of(row: Row, naming: Template) -> str:
         return check_name(row.name, "the column name")
     fields = _fields(row)
     missing = next((name for name in naming.names if name not in fields), None)
+    if missing == "stem":
+        fit = [f"{{{column}}}" for column, text in fields.items() if _LEGAL.fullmatch(text)][:2]
+        raise ValueError(
+            "there is no cfg that the cell could be called after: give the config's column that name, add a column name, or say "
+            f"--name with a template of columns, such as '{'-'.join(fit or ['{column}'])}'"
+        )
     if missing is not None:
         there = ", ".join(f"{{{name}}}" for name in sorted(fields))
         raise ValueError(f"{{{missing}}} of --name {naming.text!r:.80} has no value here; there is {there}")
@@ -82,7 +88,10 @@ def check_apart(named: Iterable[tuple[str, str, Row | None]], naming: Template) 
 
 def _cure(row: Row | None, other: Row | None, named: Sequence[tuple[str, str, Row | None]], naming: Template) -> str:
     if row is None or other is None:
-        return "that cell is in the sweep already: uncomment its line instead, or call the new one otherwise"
+        return (
+            "that cell is in the sweep already: uncomment its line, if it is a comment now, or give the new one a name of its own, "
+            "by that of its config or a column name"
+        )
     if row.name is not None or other.name is not None:
         return "give one of them another name in the column name"
     if row.fields == other.fields:

@@ -25,16 +25,18 @@ from ._cells import Cells
 from ._configs import config_places
 from ._ended import Ended, ended_before
 from ._final import Left, NotKept, collect, publish
-from ._finite import LARGEST, not_finite
 from ._inventory import hash_file
 from ._isolating import isolation_of
 from ._models import Cell, Task
 from ._scripts import Scripts
+from ._strict import not_finite, strict_json
+from ._task import hidden
 
 __all__ = ["ANOMALY", "CONFIG", "CellProgram", "ConfigChanged", "rules_of"]
 
 log = logging.getLogger("dibs")
 ANOMALY, CONFIG = "anomaly", "config changed"
+_LARGEST = 16 << 20  # bytes of a metrics file that is looked into
 _METRICS = "metrics.json"
 
 
@@ -83,7 +85,8 @@ class CellProgram(Program):
             "here": plan.task.here,
         }  # fmt: skip
         columns = {name: text for name, text in _columns(cell).items() if name in (*ours, "cfg", "task", "epochs")}
-        return ours | columns | {"name": cell.name}
+        away = hidden(plan, cell)
+        return {name: text for name, text in ours.items() if name not in away} | columns | {"name": cell.name}
 
     def filling(self, fields: Mapping[str, str], trial: Trial) -> dict[str, str]:
         """A column's name is the column's; the config is where it is on this machine."""
@@ -249,12 +252,12 @@ def _columns(cell: Cell) -> dict[str, str]:
 def _anomaly(left: list[Left]) -> str | None:
     """What is not finite in a metrics file, in words. Raises UsageError for one that does not read."""
     for each in left:
-        if Path(each.name).name != _METRICS or each.path.stat().st_size > LARGEST:
+        if Path(each.name).name != _METRICS or each.path.stat().st_size > _LARGEST:
             continue
         try:
-            odd = not_finite(each.path.read_bytes())
+            odd = next(not_finite(strict_json(each.path.read_bytes())), None)
         except (OSError, ValueError) as wrong:
-            raise UsageError(f"{each.name} is not JSON: {wrong}") from None
+            raise UsageError(f"{each.name} does not read: {wrong}") from None
         if odd is not None:
-            return f"{each.name}: {odd}"
+            return f"{each.name}: {odd} is not finite"
     return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
 from dibs.errors import NotFound
 from dibs.store import Store, SweepKeys
@@ -16,17 +17,24 @@ from ._plans import change_plan
 from ._prove import reconcile
 from ._retrying import Decision, decide
 from ._standing import standing
+from ._task import edited_scripts
 
 __all__ = ["Retried", "retry"]
+
+_NAMED = 8  # cells, where somebody named one that is not there
 
 
 @dataclass(frozen=True)
 class Retried:
-    """One decision for each cell that was looked at; ``plan``: the one that counts now. ``dry``: nothing was done."""
+    """One decision for each cell that was looked at; ``plan``: the one that counts now. ``dry``: nothing was done.
+
+    ``edited``: scripts whose files here are others than the planned ones, which is what cells run all the same.
+    """
 
     decisions: tuple[Decision, ...]
     plan: Plan
     dry: bool = False
+    edited: tuple[str, ...] = ()
 
     @property
     def freed(self) -> tuple[str, ...]:
@@ -59,7 +67,7 @@ def retry(
     """
     for name in (*names, *force):
         if plan.named(name) is None:
-            raise NotFound(f"sweep {plan.sweep!r} has no cell {name!r}: dibs sweep status --json lists them")
+            raise NotFound(f"sweep {plan.sweep!r} has no cell {name!r}: {_meant(plan, name)}")
     proof = reconcile(store, plan, quick=quick, step=step)
     damaged = {
         name: "; ".join(f"{each.file or 'its copies'}: {each.kind}" for each in found)
@@ -70,7 +78,15 @@ def retry(
     decisions = decide(standings, damaged, changed, named=names, forced=force, limit=limit, yes=yes)
     if not dry:
         plan = _do(store, plan, decisions, me)
-    return Retried(tuple(decisions), plan, dry)
+    return Retried(tuple(decisions), plan, dry, edited_scripts(plan.task) if decisions else ())
+
+
+def _meant(plan: Plan, name: str) -> str:
+    names = [cell.name for cell in plan.cells]
+    near = get_close_matches(name, names, 1)
+    if near:
+        return f"did you mean {near[0]}?"
+    return f"there is {', '.join(names[:_NAMED])}" + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
 def _do(store: Store, plan: Plan, decisions: list[Decision], me: str | None) -> Plan:

@@ -10,9 +10,9 @@ from typing import Any
 from dibs.errors import UsageError
 
 from ._queue import Roster, Row, lines_of, read_queue
-from ._rosters import read_csv, read_toml, read_yaml
+from ._rosters import header_of, read_csv, read_toml, read_yaml
 
-__all__ = ["is_queue", "parse_roster", "read_roster", "text_at"]
+__all__ = ["columns_of", "is_queue", "parse_roster", "read_roster", "text_at"]
 
 _MOST_BYTES = 64 << 20
 _Reader = Callable[[str, Sequence[str], int | None], tuple[tuple[Row, ...], Mapping[str, Any]]]
@@ -32,6 +32,13 @@ def read_roster(source: str, path: Path, epochs: int | None = None) -> Roster:
 def is_queue(source: str) -> bool:
     """Whether a file of that name is read as a queue."""
     return Path(source).suffix.lower() not in _READERS
+
+
+def columns_of(source: str, lines: Sequence[str]) -> tuple[str, ...]:
+    """The columns that a CSV or TSV names, although no cell may have a value there. Of lines that were read as a roster."""
+    delimiter = {".csv": ",", ".tsv": "\t"}.get(Path(source).suffix.lower())
+    named = header_of(lines, delimiter) if delimiter else ()
+    return tuple(name for name in named if name not in ("name", "cost"))
 
 
 def parse_roster(source: str, lines: tuple[str, ...], epochs: int | None = None) -> Roster:

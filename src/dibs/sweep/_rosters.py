@@ -10,6 +10,7 @@ import math
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from dibs.errors import UsageError
@@ -17,7 +18,7 @@ from dibs.errors import UsageError
 from ._models import Value
 from ._queue import Row, is_comment, refused, whole_epochs
 
-__all__ = ["DEFAULTS", "RESERVED", "read_csv", "read_toml", "read_yaml"]
+__all__ = ["DEFAULTS", "RESERVED", "header_of", "read_csv", "read_toml", "read_yaml"]
 
 #: what a roster may say besides its cells; the command line wins
 DEFAULTS = {
@@ -77,6 +78,12 @@ def read_csv(
     return _rows(source, found, epochs), {}
 
 
+def header_of(lines: Iterable[str], delimiter: str = ",") -> tuple[str, ...]:
+    """The first line of a CSV, which names its columns whether or not any cell has a value there."""
+    first = next((line for line in lines if line.strip() and not is_comment(line)), "")
+    return tuple(field.strip() for field in _fields_of(first, delimiter)) if first else ()
+
+
 def read_yaml(
     source: str, lines: Sequence[str], epochs: int | None = None
 ) -> tuple[tuple[Row, ...], Mapping[str, Any]]:
@@ -98,7 +105,9 @@ def read_yaml(
         at = next((value for key, value in node.value if key.value == "cell"), None)
         defaults, body, node = {k: v for k, v in body.items() if k != "cell"}, body.get("cell"), at
     if not isinstance(body, list):
-        raise UsageError(f"{source} has no cells: write a list of mappings, such as - {{cfg: a.toml, task: t}}")
+        raise UsageError(
+            f"{source} has no cells: write a list of mappings, such as - {{cfg: a.toml, task: t}}, or put one under cell"
+        )
     heads = [each.start_mark.line + 1 for each in node.value]
     defaults = _defaults(source, defaults)
     return _rows(source, zip(heads, body, strict=True), _epochs(epochs, defaults)), defaults
@@ -114,6 +123,10 @@ def _fields_of(line: str, delimiter: str) -> list[str]:
 
 
 def _header(source: str, line: int, names: Sequence[str]) -> list[str]:
+    if len(names) == 1 and any(between in names[0] for between in ";|\t,"):
+        raise UsageError(
+            f"{source}:{line}: {names[0]!r:.80} is one column: there is a comma between two, in a .tsv a tab"
+        )
     twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
     if twice is not None:
         raise UsageError(f"{source}:{line}: two columns are called {twice!r}: rename one")
@@ -185,7 +198,9 @@ def _defaults(source: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
     for name, value in body.items():
         kinds = DEFAULTS.get(name)
         if kinds is None:
-            raise UsageError(f"{source}: unknown {name!r:.80} beside the cells; there is {', '.join(sorted(DEFAULTS))}")
+            near = get_close_matches(str(name), DEFAULTS, 1)
+            hint = f"did you mean {near[0]}?" if near else f"there is {', '.join(sorted(DEFAULTS))}"
+            raise UsageError(f"{source}: unknown {name!r:.80} beside the cells; {hint}")
         good = isinstance(value, kinds) and (not isinstance(value, bool) or bool in kinds)
         if not good or (isinstance(value, list) and not (value and all(isinstance(each, str) for each in value))):
             raise UsageError(f"{source}: {name} must be {_kinds_text(kinds)}, not {value!r:.80}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
@@ -15,14 +16,31 @@ from dibs.store import Store
 
 from ._configs import put_file
 from ._models import Cell, Plan, Task
+from ._rosterfile import columns_of
 
-__all__ = ["FIELDS", "Wanted", "check_task", "command_of", "fields_of", "put_scripts", "task_after", "task_of"]
+__all__ = [
+    "FIELDS",
+    "Wanted",
+    "check_task",
+    "command_of",
+    "edited_scripts",
+    "fields_of",
+    "hidden",
+    "put_scripts",
+    "task_after",
+    "task_of",
+]
 
 #: what a command line may name besides the columns, which win
 FIELDS = ("out", "name", "sweep", "n", "attempt", "seed", "result", "previous", "here")
 _QUEUE = ("cfg", "task", "epochs")  # columns that a queue file has, used or not
 _NOT_OUT = ("out", "previous", "result", "seed")
 _MANIFEST = "manifest.json"
+#: fields that are not called as their options are
+_SAID = {
+    "words": "the command", "artifacts": "--artifact", "scripts": "the files", "time_s": "--time-limit",
+    "memory_bytes": "--memory", "checkpoint_bytes": "--checkpoint-size", "scratch_bytes": "--scratch",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -78,9 +96,10 @@ def task_after(planned: Task, wanted: Wanted, *, new_version: bool = False) -> T
     for name, theirs in vars(planned).items():
         ours = getattr(same, name)
         if ours != theirs and name != "here":
+            said = _SAID.get(name, "--" + name.replace("_", "-"))
             raise RefusedError(
-                f"this sweep was planned with {name} {_text(theirs)}, and not with {_text(ours)}: leave it out, or let the cells "
-                "that have not started use it: --new-version", field=name, theirs=theirs, ours=ours,
+                f"this sweep was planned with {said} {_text(name, theirs)}, and not with {_text(name, ours)}: leave it out, "
+                "or let the cells that have not started use it: --new-version", field=name, theirs=theirs, ours=ours,
             )  # fmt: skip
     return same
 
@@ -98,7 +117,8 @@ def check_task(command: Command | None, plan: Plan, queue: bool) -> list[tuple[s
     """
     columns = sorted({column for cell in plan.cells for column in cell.fields})
     check_values(columns, [value for cell in plan.cells for value in cell.fields.values()])
-    known = {*FIELDS, *columns, *(_QUEUE if queue else ())}
+    named = {name for source, lines in plan.sources.items() for name in columns_of(source, lines)}
+    known = {*FIELDS, *columns, *named, *(_QUEUE if queue else ())}
     if command is not None:
         command.check(known)
     if plan.task.out is None:
@@ -131,6 +151,17 @@ def fields_of(plan: Plan, cell: Cell, attempt: int = 0) -> dict[str, str]:
         "name": cell.name, "sweep": plan.sweep, "n": str(cell.n), "attempt": str(attempt), "here": plan.task.here,
     }  # fmt: skip
     return ours | {column: text_of(value) for column, value in cell.fields.items()}
+
+
+def edited_scripts(task: Task) -> tuple[str, ...]:
+    """The scripts whose files, where they are on this host, are others than were planned."""
+    now = _digests_now(task)
+    return tuple(name for name, digest in task.scripts.items() if now[name] != digest)
+
+
+def hidden(plan: Plan, cell: Cell) -> set[str]:
+    """The names of ours that other cells have a column for, and this one has no value: they are absent, as any column."""
+    return {name for name in FIELDS if name not in cell.fields and any(name in other.fields for other in plan.cells)}
 
 
 def put_scripts(store: Store, task: Task, known: Collection[str] = ()) -> None:
@@ -202,5 +233,13 @@ def _whole(here: Path, path: str | os.PathLike[str]) -> str:
     return os.path.abspath(here / Path(path).expanduser())  # noqa: PTH100 - links stay what they are called
 
 
-def _text(value: object) -> str:
-    return "none" if value is None else repr(value)[:200]
+def _text(name: str, value: object) -> str:
+    """A field of a task as somebody would type it, or nearly."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, tuple | Mapping):
+        return (shlex.join(value) if name == "words" else ", ".join(map(str, value)) or "none")[:200]
+    unit = {"s": " s", "bytes": " bytes"}.get(name.rpartition("_")[2], "")
+    return f"{value:.200}" if isinstance(value, str) else f"{value}{unit}"

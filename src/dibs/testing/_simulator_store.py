@@ -113,6 +113,9 @@ class Truth(MemoryBackend):
     def read(self, key: str) -> Object | None:
         return self._objects.get(key) or self._claims.get(key)
 
+    def names(self, prefix: str) -> builtins.list[str]:
+        return Backend.names(self, prefix)  # out of the listing below, which has the bare claims
+
     def list(self, prefix: str, after: str = "", *, details: bool = False) -> Iterator[Entry]:
         entries = builtins.list(super().list(prefix, after, details=details))
         bare = [key for key in self._claims if key not in self._objects and key.startswith(prefix) and key > after]

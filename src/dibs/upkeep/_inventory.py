@@ -44,6 +44,10 @@ class Inventory:
     joined: dict[str, set[int]] = field(default_factory=dict)  # the same -> the blocks that a roll has
     named: dict[str, str] = field(default_factory=dict)  # digest of a blob -> a record that names it
     references: dict[str, str] = field(default_factory=dict)  # whatever may be a digest -> a key that has it
+    rounds: dict[str, dict[str, str]] = field(
+        default_factory=dict
+    )  # federated round -> digest of a blob -> a record of it
+    forgotten: set[str] = field(default_factory=set)  # the rounds whose blobs were put away on purpose
     findings: list[Finding] = field(default_factory=list)
     unreadable: int = 0  # objects whose references nobody can know
 
@@ -59,6 +63,10 @@ def take_inventory(store: Store, step: Step | None = None) -> Inventory:
         _sort_in(store, found, entry, place_of(entry.key))
     for study, key, records in found.rolls:
         _only_copies(found, found.records.get(study, {}), key, records)
+    for round, named in found.rounds.items():
+        if round not in found.forgotten:
+            for digest, key in named.items():
+                found.named.setdefault(digest, key)
     found.temporaries = list(store.backend.list("tmp/", details=True))
     found.parts = list(parts_of(store))
     return found
@@ -247,7 +255,17 @@ def _other(found: Inventory, body: dict[str, Any], key: str, place: Place) -> No
     elif place.kind == "plan":
         for digest in _planned(body, key):
             found.named.setdefault(digest, key)
+    elif place.kind == "round":
+        _of_round(found, body, key, place.study)
     _references(found, body, key)
+
+
+def _of_round(found: Inventory, body: dict[str, Any], key: str, round: str) -> None:
+    if body.get("kind") == "round-forgotten":
+        found.forgotten.add(round)
+    for name in ("blob", "layout", "base"):
+        if isinstance(body.get(name), str):
+            found.rounds.setdefault(round, {}).setdefault(body[name], key)
 
 
 def _planned(body: dict[str, Any], key: str) -> list[str]:

@@ -36,6 +36,7 @@ _SHAPES = [
         "entry": rf"optuna/(?P<journal>{_SEGMENT})/entry/(?P<folder>\d{{6,}})/(?P<number>\d{{8,}})\.json",
         "entries": rf"optuna/(?P<journal>{_SEGMENT})/roll/(?P<number>\d{{6,}})\.json",
         "work": rf"{_EITHER}/work/{_N}(/.*)?",
+        "round": rf"(?P<round>round/{_SEGMENT}/\d{{8,}})/(terms|average|forgotten|(client|late)/{_SEGMENT}|averaging/\d+)\.json",
         "other": r"(sweep|champion|round)/.+",  # what other versions build on the same claim: not judged, but read
     }.items()
 ]
@@ -45,8 +46,8 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class Place(NamedTuple):
-    """What a key is for. ``study`` is the escaped segment (``sweep/`` and a sweep's, or the journal's, whose entries have their
-    number as n); n and attempt are -1 where there are none."""
+    """What a key is for. ``study`` is the escaped segment (``sweep/`` and a sweep's, all of a federated round's, or the
+    journal's, whose entries have their number as n); n and attempt are -1 where there are none."""
 
     kind: str
     study: str = ""
@@ -64,7 +65,10 @@ def place_of(key: str) -> Place:
         parts = found.groupdict()
         place = Place(
             kind,
-            parts.get("study") or parts.get("journal") or (f"sweep/{parts['sweep']}" if parts.get("sweep") else ""),
+            parts.get("study")
+            or parts.get("journal")
+            or parts.get("round")
+            or (f"sweep/{parts['sweep']}" if parts.get("sweep") else ""),
             int(parts.get("n") or parts.get("number") or -1),
             int(parts.get("attempt") or -1),
             parts.get("digest") or "",

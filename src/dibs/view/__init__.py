@@ -1,10 +1,13 @@
 """Read models: what status, watch, ui and report show, computed once from a store. Reads only.
 
 No reader takes a lock or writes a byte, so ages count back from the newest stamp seen in the study: they are
-lower bounds, and a store that is read-only is as readable as any. What sweeps need is loaded by whoever looks at one.
+lower bounds, and a store that is read-only is as readable as any. What sweeps and federated runs need is loaded by
+whoever looks at one.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dibs._lazy import lazily
 
 from ._best_so_far import BestSoFar, Settled, best_so_far
 from ._contours import Cell, Contour, Spot2, contour
@@ -24,6 +27,7 @@ from ._models import (
 )
 from ._plain import Plain
 from ._rulers import Axis, Band
+from ._runs import RoundStatus, RunLine, RunStatus
 from ._scored import Aim, Scored, aim_of, scored
 from ._slices import Slice, Slices, Spot, Summary, slices
 from ._source import Source
@@ -33,23 +37,20 @@ from ._table import STATES, best_rows, front_rows, results_table
 from ._words import ago, constraints_text, duration, goal_text, point_text, score_text, scores_text
 
 if TYPE_CHECKING:
+    from ._rounds import run_lines, run_status
     from ._sweep import CellLine, CellRunning, ScriptUse, SweepStatus, sweep_status
 
 __all__ = [
     "STATES", "Aim", "AttemptDetail", "Axis", "Band", "BestSoFar", "Cell", "CellLine", "CellRunning", "Contour",
-    "Importance", "Importances", "Part", "Plain", "Problem", "Row", "Running", "Scored", "Script", "ScriptUse",
-    "Settled", "Slice", "Slices", "Source", "Spot", "Spot2", "StoreStatus", "StudyLine", "StudyStatus", "Summary",
-    "SweepStatus", "TrialDetail", "ago", "aim_of", "best_rows", "best_so_far", "constraints_text", "contour",
-    "duration", "front_rows", "goal_text", "point_text", "results_table", "score_text", "scored", "scores_text",
-    "slices", "store_status", "study_status", "sweep_status", "trial_detail",
+    "Importance", "Importances", "Part", "Plain", "Problem", "RoundStatus", "Row", "RunLine", "RunStatus", "Running",
+    "Scored", "Script", "ScriptUse", "Settled", "Slice", "Slices", "Source", "Spot", "Spot2", "StoreStatus",
+    "StudyLine", "StudyStatus", "Summary", "SweepStatus", "TrialDetail", "ago", "aim_of", "best_rows", "best_so_far",
+    "constraints_text", "contour", "duration", "front_rows", "goal_text", "point_text", "results_table", "run_lines",
+    "run_status", "score_text", "scored", "scores_text", "slices", "store_status", "study_status", "sweep_status",
+    "trial_detail",
 ]  # fmt: skip
 
-_SWEEPS = ("CellLine", "CellRunning", "ScriptUse", "SweepStatus", "sweep_status")
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _SWEEPS:
-        raise AttributeError(f"module 'dibs.view' has no attribute {name!r}")
-    from . import _sweep
-
-    return getattr(_sweep, name)
+__getattr__, __dir__ = lazily(__name__, {
+    "_sweep": ["CellLine", "CellRunning", "ScriptUse", "SweepStatus", "sweep_status"],
+    "_rounds": ["run_lines", "run_status"],
+})  # fmt: skip

@@ -13,6 +13,7 @@ from dibs.search import Goals
 from dibs.space import Space
 
 from ._plain import POINT, POINTS, Plain
+from ._runs import RunLine
 
 __all__ = [
     "AttemptDetail",
@@ -182,12 +183,14 @@ class StudyLine(Plain):
 
 @dataclass(frozen=True, slots=True)
 class StoreStatus(Plain):
-    """What a store holds. ``claim`` and ``verdict`` are what its marker says."""
+    """What a store holds. ``claim`` and ``verdict`` are what its marker says; ``sweeps``: their names; ``runs``: of federated rounds."""
 
     store: str
     claim: str | None
     verdict: str | None
     studies: tuple[StudyLine, ...]
+    runs: tuple[RunLine, ...] = ()
+    sweeps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""A store at a glance: its studies, one line each."""
+"""A store at a glance: its studies, one line each, its federated runs, and which sweeps there are."""
 
 from __future__ import annotations
 
@@ -12,13 +12,19 @@ __all__ = ["store_status"]
 
 
 def store_status(store: Store) -> StoreStatus:
-    """The studies of a store as seen now. Writes nothing; raises StoreError if the store does not answer."""
+    """The studies, sweeps and runs of a store as seen now. Writes nothing; raises StoreError if the store does not answer."""
+    from dibs.sweep import sweeps_in
+
+    from ._rounds import run_lines  # what only a store with runs needs, a study's reader need not load
+
     marker = store.marker
     return StoreStatus(
         store=store.url,
         claim=marker.get("claim"),
         verdict=marker.get("verdict"),
         studies=tuple(_line(Source.of(store, name)) for name in store.studies()),
+        runs=run_lines(store),
+        sweeps=tuple(sweeps_in(store)),
     )
 
 

@@ -1,0 +1,148 @@
+"""A client's answer to a round: agreed terms, then its update, once. What is published first counts, whoever starts again."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, final
+
+from dibs.errors import RefusedError, UsageError
+from dibs.store import Pauses, RoundKeys, Store
+
+from ._exports import Flat, difference
+from ._fedavg import unfit
+from ._files import chunks_of
+from ._layouts import layout_in
+from ._look import Round
+from ._records import Terms, Update, update_of
+
+__all__ = ["Export", "Standing", "agree", "answer", "check_size", "say_late"]
+
+log = logging.getLogger("dibs")
+Standing = Literal["new", "same", "first", "late", "none"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Export:
+    """What a client brings to a round, ready to be streamed."""
+
+    client: str
+    tensors: Flat
+    nested: bool
+    size: float | None
+    metadata: Mapping[str, str]
+
+    def digest(self) -> str:
+        hasher = hashlib.sha256()
+        for chunk in chunks_of(self.tensors, self.metadata):
+            hasher.update(chunk)
+        return hasher.hexdigest()
+
+
+def check_size(size: object, client: str) -> float | None:
+    """A size as it is recorded. Raises UsageError."""
+    if size is None:
+        return None
+    try:
+        number = float(size) if not isinstance(size, bool | str) else math.nan  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        number = math.nan
+    if not (math.isfinite(number) and number >= 0):
+        raise UsageError(f"the size of {client!r} is a number of 0 or more, not {size!r}")
+    return number
+
+
+def agree(round: Round, ours: Terms, export: Export | None, me: str | None) -> Terms:
+    """The terms that count: ours if nobody was first. Raises RefusedError, which says in what we differ."""
+    store, key = round.store, RoundKeys(round.run).terms(round.number)
+    if round.terms is None:
+        body = {**store.head("round-terms", me), "run": round.run, "round": round.number, **ours.to_json()}
+        if store.settler.claim(key, body, durable=True) is not None:
+            round.terms = ours
+            return ours
+        pauses = Pauses(store.settler, key)
+        while round.refresh().terms is None:  # claimed by mkdir, and not written yet; or an old listing
+            next(pauses)
+    assert round.terms is not None
+    demand_same(round, round.terms, ours, whole=export is not None)
+    return round.terms
+
+
+def demand_same(round: Round, theirs: Terms, ours: Terms, *, whole: bool) -> None:
+    """RefusedError for the first field in which we differ. ``whole``: what only an export knows, too."""
+    there, here = theirs.to_json(), ours.to_json()
+    for field in ("clients", "quorum", "rule", *(("layout", "sized", "base") if whole else ())):
+        if there[field] == here[field]:
+            continue
+        where = f"round {round.number} of {round.run!r}"
+        if field == "layout":
+            said = _layouts(round.store, theirs.layout, ours.layout)
+        elif field == "sized":
+            said = (
+                "others give a size and this client none"
+                if theirs.sized
+                else "this client gives a size and others none"
+            )
+        else:
+            said = f"it was begun with {field} = {there[field]}, and this client has {here[field]}"
+        raise RefusedError(
+            f"{where}: {said}; all clients of a round must agree (or begin another run)",
+            field=field, theirs=there[field], ours=here[field],
+        )  # fmt: skip
+
+
+def _layouts(store: Store, theirs: str, ours: str) -> str:
+    (there, by_node), (here, ours_by_node) = layout_in(store, theirs), layout_in(store, ours)
+    found = difference(here, there)
+    if found is None:
+        return "it is node by node" if by_node and not ours_by_node else "it is not node by node"
+    return f"tensor {found[0]!r} of this client {found[1]}"
+
+
+def answer(round: Round, export: Export, me: str | None) -> Standing:
+    """Publish the update if the client has none yet. "same": it had published these very bytes; "first": others, which count;
+    "late": the round is being averaged without it. Raises StoreError."""
+    mine = round.updates.get(export.client) or _published(round, export.client)
+    digest = export.digest()
+    if mine is None:
+        if round.refresh().of is not None or round.end is not None:
+            return "late"  # nothing is sent that nobody will look at; the caller says so in the store
+        fault = unfit(export.tensors)
+        blob = round.store.put(chunks_of(export.tensors, export.metadata)) if fault is None else None
+        if fault is not None:
+            log.warning("round %d of %r: this client's update cannot be averaged: %s", round.number, round.run, fault)
+        body = {
+            **round.store.head("round-update", me), "run": round.run, "round": round.number, "client": export.client,
+            "digest": digest, "blob": blob, "size": export.size, "fault": fault,
+        }  # fmt: skip
+        key = RoundKeys(round.run).update(round.number, export.client)
+        if round.store.settler.claim(key, body, durable=True) is not None:
+            return "new"
+        mine = _published(round, export.client)
+    if mine is None or mine.digest == digest:
+        return "same"
+    log.warning(
+        "client %r has published another update for round %d of %r before: that one counts", export.client, round.number, round.run
+    )  # fmt: skip
+    return "first"
+
+
+def say_late(round: Round, client: str, digest: str, me: str | None) -> None:
+    """Record that an update came too late to go in; once."""
+    body = {
+        **round.store.head("round-late", me), "run": round.run, "round": round.number, "client": client, "digest": digest,
+    }  # fmt: skip
+    if round.store.settler.claim(RoundKeys(round.run).late(round.number, client), body) is not None:
+        log.warning(
+            "round %d of %r: the update of %r came too late and does not go in", round.number, round.run, client
+        )
+
+
+def _published(round: Round, client: str) -> Update | None:
+    key = RoundKeys(round.run).update(round.number, client)
+    there = round.store.backend.read(key)
+    return update_of(there.data, key, client) if there is not None else None

@@ -1,0 +1,127 @@
+"""A round as it stands in a store. What is published once never changes, so it is read once; only who averages is read again."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from dibs.backend import Object
+from dibs.errors import RecordError
+from dibs.record import decode
+from dibs.store import RoundKeys, Store, escape, unescape
+
+from ._records import End, Terms, Try, Update, end_of, terms_of, try_of, update_of
+
+__all__ = ["Round", "rounds_in", "runs_in"]
+
+
+@dataclass
+class Round:
+    """One round. ``refresh`` costs one listing, and one read for each thing that is new.
+
+    ``unreadable``: key -> why; such a record is taken, and nobody's.
+    """
+
+    store: Store
+    run: str
+    number: int
+    terms: Terms | None = None
+    updates: dict[str, Update] = field(default_factory=dict)
+    late: set[str] = field(default_factory=set)
+    tries: dict[int, Try] = field(default_factory=dict)
+    end: End | None = None
+    forgotten: bool = False
+    unreadable: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def keys(self) -> RoundKeys:
+        return RoundKeys(self.run)
+
+    @property
+    def top(self) -> Try | None:
+        """The highest attempt at averaging."""
+        return self.tries[max(self.tries)] if self.tries else None
+
+    @property
+    def of(self) -> dict[str, str] | None:
+        """Whose updates go in: as the lowest attempt that reads says, None while nobody has begun."""
+        return next((dict(self.tries[k].of or {}) for k in sorted(self.tries) if self.tries[k].of is not None), None)
+
+    @property
+    def missing(self) -> list[str]:
+        """Who is in and has not answered."""
+        return [client for client in (self.terms.clients if self.terms else ()) if client not in self.updates]
+
+    def refresh(self) -> Round:
+        """Look again; returns itself. Raises StoreError for an outage, RecordError if terms or end do not read."""
+        base = self.keys.round(self.number)
+        names = {entry.key.removeprefix(base).removesuffix(".json") for entry in self.store.backend.list(base)}
+        if "terms" in names and self.terms is None:
+            there = self._read(self.keys.terms(self.number))
+            self.terms = terms_of(there.data, self.keys.terms(self.number)) if there is not None else None
+        known = {escape(client): client for client in (self.terms.clients if self.terms else ())}
+        for name in sorted(names):
+            part, _, rest = name.partition("/")
+            if part == "client" and rest in known:
+                self.look_at(known[rest])
+            elif part == "late":
+                self.late.add(known.get(rest) or unescape(rest) or rest)
+            elif part == "averaging" and rest.isdecimal() and rest.isascii():
+                self._try(int(rest))
+        if self.end is None and ("average" in names or self.tries):  # an old listing may have left it out
+            there = self._read(self.keys.average(self.number))
+            self.end = end_of(there.data, self.keys.average(self.number)) if there is not None else None
+        self.forgotten = "forgotten" in names
+        return self
+
+    def look_at(self, client: str) -> None:
+        """Read one client's update, unless it is known."""
+        if client in self.updates:
+            return
+        key = self.keys.update(self.number, client)
+        there = self._read(key)
+        if there is None:
+            return
+        try:
+            self.updates[client] = update_of(there.data, key, client)
+            self.unreadable.pop(key, None)
+        except RecordError as wrong:
+            self.unreadable[key] = str(wrong)
+
+    def _try(self, attempt: int) -> None:
+        if attempt in self.tries and self.tries[attempt].closed:
+            return
+        key = self.keys.averaging(self.number, attempt)
+        there = self._read(key)
+        if there is not None:
+            self.tries[attempt] = try_of(there.data, key, attempt, there.modified, there.version)
+
+    def _read(self, key: str) -> Object | None:
+        """What is under the name; None, too, for a claim by mkdir whose record is still on its way."""
+        there = self.store.backend.read(key)
+        return there if there is not None and (there.data or self.store.backend.traits.claim != "mkdir") else None
+
+
+def rounds_in(store: Store, run: str) -> list[int]:
+    """The numbers of the rounds that a run has begun, sorted."""
+    found = store.backend.folders(RoundKeys(run).base)
+    return sorted(int(name) for name in found if len(name) >= 8 and name.isdecimal() and name.isascii())
+
+
+def runs_in(store: Store) -> list[str]:
+    """The names of the runs in the store, sorted."""
+    names = []
+    for segment in store.backend.folders(RoundKeys.ROOT):
+        name = unescape(segment)
+        names.append(name if name is not None else _long_name(store, segment))
+    return sorted(names)
+
+
+def _long_name(store: Store, segment: str) -> str:
+    """A name too long for a segment: its records know."""
+    for entry in store.backend.list(f"{RoundKeys.ROOT}{segment}/"):
+        there = store.backend.read(entry.key)
+        if there is not None:
+            with suppress(RecordError):
+                return str(decode(there.data, entry.key).get("run", segment))
+    return segment

@@ -1,0 +1,46 @@
+"""What somebody who waits for a round does next: a function of what it sees and how long it has waited. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Literal, NamedTuple
+
+__all__ = ["Sight", "Step", "next_step"]
+
+Step = Literal["end", "average", "wait", "over"]
+
+
+class Sight(NamedTuple):
+    """A round as a waiter sees it. ``good``: answered, and may be averaged as far as its own client can tell.
+
+    ``top``: the highest attempt at averaging: None, ``"alive"``, or ``"free"`` (closed without an end, certainly dead or quiet).
+    """
+
+    clients: Sequence[str]
+    answered: Collection[str]
+    good: Collection[str]
+    quorum: int | None
+    ended: bool = False
+    top: Literal["alive", "free"] | None = None
+
+
+def next_step(sight: Sight, waited_s: float, enough_s: float | None, *, within_s: float, grace_s: float) -> Step:
+    """``waited_s``: since the waiter began, or since whoever averages now was first seen; ``enough_s``: since it first saw
+    a quorum, None if it has not. ``"over"``: the time is over and there is nothing one could do."""
+    if sight.ended:
+        return "end"
+    if sight.top is not None:
+        if sight.top == "free":
+            return "average"
+        return "over" if waited_s >= within_s else "wait"
+    if all(client in sight.answered for client in sight.clients):
+        return "average"
+    over = waited_s >= within_s
+    if enough(sight):
+        return "average" if over or (enough_s is not None and enough_s >= grace_s) else "wait"
+    return "over" if over else "wait"
+
+
+def enough(sight: Sight) -> bool:
+    """Whether a quorum has answered; without one only all together are enough."""
+    return sight.quorum is not None and len(sight.good) >= sight.quorum

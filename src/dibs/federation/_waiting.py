@@ -1,0 +1,141 @@
+"""Waiting for a round's end, and bringing it about when it is one's turn: the loop around ``_steps``."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Literal
+
+from dibs.errors import RecordError, RoundTimeout, StoreError
+from dibs.study._fold import Seen
+from dibs.study._quiet import Watch, counts, is_quiet, poisoned
+
+from ._answer import say_late
+from ._averaging import average_round
+from ._look import Round
+from ._records import Try
+from ._steps import Sight, enough, next_step
+
+__all__ = ["wait_for_end"]
+
+log = logging.getLogger("dibs")
+_FIRST_PAUSE_S = 0.02
+_LONGEST_S = {True: 1.0, False: 5.0}  # between two looks: on a folder, and where a look is a request that costs
+
+
+def wait_for_end(
+    round: Round,
+    client: str | None,
+    digest: str | None,
+    within: float,
+    grace: float,
+    stale_s: float,
+    me: str | None,
+    work: Path | None,
+) -> None:
+    """Return once the round has its end. ``client``: whose update must not be late unsaid; ``digest``: of its bytes, where none were sent.
+
+    Raises RoundTimeout, StoreError.
+    """
+    store, clock = round.store, round.store.machine.clock
+    began = clock.monotonic()
+    enough_since: float | None = None
+    top_seen: tuple[int, float] | None = None
+    watch, pause_s, told_late = Watch(), _FIRST_PAUSE_S, False
+    trouble_since: float | None = None
+    while True:
+        now = clock.monotonic()
+        try:
+            round.refresh()
+            trouble_since = None
+        except RecordError:
+            raise
+        except StoreError as wrong:  # who waits for minutes does not end for one answer that was lost
+            trouble_since = now if trouble_since is None else trouble_since
+            if now - trouble_since > store.settler.patience_s:
+                raise
+            log.debug("round %d of %r could not be looked at: %s", round.number, round.run, wrong)
+            clock.sleep(_LONGEST_S[True])
+            continue
+        top = round.top
+        if client is not None and not told_late and round.of is not None and client not in round.of:
+            mine = round.updates.get(client)
+            say_late(round, client, digest or (mine.digest if mine else ""), me)
+            told_late = True
+        if top is not None and (top_seen is None or top_seen[0] != top.attempt):
+            top_seen = (top.attempt, now)
+        sight = _sight(round, stale_s, watch)
+        if enough_since is None and enough(sight):
+            enough_since = now
+        waited_s = now - (top_seen[1] if top_seen is not None else began)
+        step = next_step(
+            sight, waited_s, None if enough_since is None else now - enough_since, within_s=within, grace_s=grace
+        )  # fmt: skip
+        if step == "end":
+            return
+        if step == "over":
+            raise _timeout(round, within)
+        if step == "average":
+            attempt = top.attempt + 1 if top is not None else 0
+            if average_round(round, attempt, stale_s, me, work, poison=_is_poison(round)):
+                continue
+            pause_s = _FIRST_PAUSE_S
+        clock.sleep(pause_s * (0.5 + store.machine.entropy(1)[0] / 256))
+        pause_s = min(_LONGEST_S[store.backend.traits.touch], 1.5 * pause_s)
+
+
+def _sight(round: Round, stale_s: float, watch: Watch) -> Sight:
+    terms = round.terms
+    top: Literal["alive", "free"] | None = None
+    if round.end is None and round.top is not None:
+        top = "free" if _is_free(round, round.top, stale_s, watch) else "alive"
+    good = [client for client, update in round.updates.items() if update.fault is None]
+    return Sight(
+        terms.clients if terms is not None else (" nobody yet",), round.updates, good,
+        terms.quorum if terms is not None else None, round.end is not None, top,
+    )  # fmt: skip
+
+
+def _seen(round: Round) -> list[Seen]:
+    return [
+        Seen(round.number, k, each.as_trial(round.run, round.number), each.modified, each.version)
+        for k, each in sorted(round.tries.items())
+    ]
+
+
+def _is_free(round: Round, top: Try, stale_s: float, watch: Watch) -> bool:
+    """Whether somebody else may average in its place: it is closed, its process is certainly dead, or it is quiet.
+
+    Some file systems stamp with the client's clock, so a quiet one has also been watched, unchanged for two beats.
+    """
+    store = round.store
+    if top.closed or store.machine.gone(top.who):
+        return True
+    seen = _seen(round)
+    still_s = watch.still_s(seen[-1], store.machine.clock.monotonic())
+    if still_s < 2 * top.beat_s:
+        return False
+    quiet, _ = counts(seen, ())
+    return is_quiet(seen[-1], store.now(), quiet, stale_s)
+
+
+def _is_poison(round: Round) -> bool:
+    return bool(round.tries) and poisoned(_seen(round), ())
+
+
+def _timeout(round: Round, within: float) -> RoundTimeout:
+    where = f"round {round.number} of {round.run!r} was not over in {within:g} s"
+    missing = tuple(round.missing)
+    if round.terms is None:
+        said = "no client has begun it"
+    elif round.top is not None:
+        missing = ()
+        said = f"nobody is missing, and {round.top.who.me or 'somebody'!r} has been averaging all the time"
+    else:
+        faulty = [client for client, update in round.updates.items() if update.fault is not None]
+        said = f"missing: {', '.join(map(repr, missing))}"
+        said += f"; not to be averaged: {', '.join(map(repr, faulty))}" if faulty else ""
+        said += f"; these do not read: {', '.join(round.unreadable)}" if round.unreadable else ""
+    return RoundTimeout(
+        f"{where}: {said}; the same call goes on with it", run=round.run, round=round.number, missing=missing
+    )

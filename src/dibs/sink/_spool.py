@@ -1,0 +1,113 @@
+"""The files of one process in the spool, and the order in which they are written.
+
+    blob-<token>-<serial>.pkl   an artefact, under a name that nobody has written before
+    kept-<token>.json           the best trial that carried one, and the blob's name; replaced whole, after the blob
+    seen-<token>.json           the best trial of all, numbers only; replaced whole
+
+Killed anywhere, a process leaves the previous complete pair or the new one. Nothing waits for the disk (no fsync): what
+is guarded against is a killed worker, not a machine that loses power, whose search is lost with it.
+"""
+
+# Plain strings and os calls, as in the backend: a Path costs as much as the system call behind it.
+# ruff: noqa: PTH105, PTH108
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from typing import Any
+
+from ._marks import Mark
+
+__all__ = ["BLOB", "KEPT", "SEEN", "TEMP", "commit"]
+
+BLOB, KEPT, SEEN, TEMP = "blob-", "kept-", "seen-", ".dibs-sink-"
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+def commit(folder: str, mark: Mark, trial: dict[str, Any], data: bytes | None, sees: bool) -> list[OSError]:
+    """Write what the trial is the best of, the artefact first, and move the marks that hold; what went wrong.
+
+    For who holds the mark's lock. After an error the mark is where it was, so that a later trial may try again; where
+    it cannot be known what the folder has (Ctrl-C, no memory, no answer) the mark stays busy and is not used again.
+    """
+    mark.busy = True
+    mark.serial += 1
+    trial = {"v": 1, "trial": f"{mark.token}-{mark.serial}", **trial}
+    wrong: list[OSError] = []
+    if data is not None:
+        try:
+            _keep(folder, mark, trial, data)
+        except OSError as error:
+            wrong.append(error)
+            trial = {**trial, "artifact_error": f"could not be written: {error}"}
+    if sees:
+        try:
+            _replace(folder, mark, SEEN, trial)
+            mark.seen = trial["score"]
+        except OSError as error:
+            wrong.append(error)
+    mark.busy = mark.unsure
+    return wrong
+
+
+def _keep(folder: str, mark: Mark, trial: dict[str, Any], data: bytes) -> None:
+    """The blob, then its metadata, then the mark, then away with the old blob. OSError: nothing has changed."""
+    blob = f"{BLOB}{mark.token}-{mark.serial:06d}.pkl"
+    _create(f"{folder}/{blob}", data)
+    try:
+        _replace(folder, mark, KEPT, {**trial, "blob": blob, "bytes": len(data)})
+    except OSError:
+        if not mark.unsure:  # else the metadata may name it
+            _remove(f"{folder}/{blob}")
+        raise
+    old, mark.blob, mark.kept = mark.blob, blob, trial["score"]
+    if old:
+        _remove(f"{folder}/{old}")
+
+
+def _replace(folder: str, mark: Mark, family: str, trial: dict[str, Any]) -> None:
+    """Give the process's file of a family a new content, whole. OSError: it has the old one, or none."""
+    path, temp = f"{folder}/{family}{mark.token}.json", f"{folder}/{TEMP}{family}{mark.token}-{mark.serial}"
+    body = json.dumps(trial).encode("ascii")
+    _create(temp, body)
+    try:
+        os.replace(temp, path)
+    except OSError:  # over a network the answer may be lost, and the file there
+        if _holds(path, body, mark):
+            return
+        _remove(temp)
+        raise
+
+
+def _create(path: str, data: bytes) -> None:
+    """A new file with these bytes; on an error there is none."""
+    fd = os.open(path, _NEW, 0o600)
+    try:
+        try:
+            done = os.write(fd, data)
+            while done < len(data):
+                done += os.write(fd, memoryview(data)[done:])
+        finally:
+            os.close(fd)  # a network file system reports a full disk here
+    except BaseException:
+        _remove(path)
+        raise
+
+
+def _holds(path: str, body: bytes, mark: Mark) -> bool:
+    """Whether the file has this content; the mark is unsure if that cannot be found out."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            return file.read() == body
+    except FileNotFoundError:
+        return False
+    except OSError:
+        mark.unsure = True
+        return False
+
+
+def _remove(path: str) -> None:
+    with suppress(OSError):
+        os.unlink(path)

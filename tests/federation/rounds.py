@@ -1,0 +1,54 @@
+"""Rounds for tests: models, clients in threads, and what one process makes of the same exports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from tests.parts import at_once
+
+from dibs import Store
+from dibs.federation import Gathered, gather
+from dibs.store import RoundKeys
+
+NAMES = ["a", "b", "c", "d", "e"]
+
+
+def model(client: str, round: int = 0) -> dict[str, Any]:
+    """The same for the same arguments, everywhere."""
+    rng = np.random.default_rng([ord(client[0]), round])
+    whole = rng.integers(-(10**6), 10**6, 600) / 997
+    return {"w": whole[:500].reshape(20, 25).astype(np.float32), "b": whole[500:], "n": np.array(ord(client[0]))}
+
+
+def together(store: Store, exports: Mapping[str, Any], **options: Any) -> dict[str, Any]:
+    """What each client's ``gather`` returns or raises, all at once, in threads."""
+
+    def one(client: str) -> Any:
+        try:
+            return gather(
+                store,
+                exports[client],
+                client=client,
+                **{"run": "r", "round": 0, "clients": list(exports), "within": 60.0, **options},
+            )
+        except Exception as wrong:
+            return wrong
+
+    return dict(zip(exports, at_once([lambda client=client: one(client) for client in exports]), strict=True))
+
+
+def same(got: Gathered, expected: Mapping[str, Any]) -> bool:
+    """Whether the tensors are those, bit for bit."""
+    return got.tensors.keys() == expected.keys() and all(
+        got.tensors[name].tobytes() == np.asarray(expected[name]).tobytes()
+        and got.tensors[name].dtype == np.asarray(expected[name]).dtype
+        for name in expected
+    )
+
+
+def keys_of(store: Store, run: str = "r", round: int = 0) -> list[str]:
+    """The names under a round, without the folder."""
+    base = RoundKeys(run).round(round)
+    return sorted(entry.key.removeprefix(base) for entry in store.backend.list(base))
