@@ -231,3 +231,59 @@ def test_nothing_private_is_left_behind(spawn: Spawn, tmp_path: Path) -> None:
     child.communicate(timeout=60)
     assert child.returncode == 0
     assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_a_cell_whose_process_is_gone_is_told_as_such_and_not_as_running(
+    spawn: Spawn, dibs: Callable[..., Any], tmp_path: Path
+) -> None:
+    sweep(tmp_path, 1, GATED)
+    child = spawn(*RUN)
+    pid = begun(tmp_path)
+    child.kill()
+    child.communicate()
+    until(lambda: not alive(pid))
+    place = ("--store", "s", "--name", NAME)
+    told = dibs("sweep", "status", *place).stdout
+    assert "process gone" in told
+    assert "the process of 1 cell is gone: dibs sweep run takes up what is lost" in told
+    told = dibs("sweep", "reconcile", *place, code=1).stdout  # and not 6, which is: somebody is at it
+    assert "its process is gone" in told
+    assert "dibs sweep run takes it up again" in told
+    assert "running" not in told
+    assert "is gone: dibs sweep run takes it up" in dibs("sweep", "pull", "dest", *place, code=1).stdout
+    assert "is gone, and it waits" in dibs("sweep", "retry", "c0", *place, code=1).stdout
+    (tmp_path / "go").touch()
+    assert spawn(*RUN).wait(timeout=60) == 0
+
+
+def test_a_config_that_is_edited_while_its_cell_runs_is_told_and_its_cell_not_proven(
+    spawn: Spawn, dibs: Callable[..., Any], tmp_path: Path
+) -> None:
+    sweep(tmp_path, 1, GATED)
+    planned = (tmp_path / "c0.toml").read_bytes()
+    child = spawn(*RUN)
+    begun(tmp_path)
+    (tmp_path / "c0.toml").write_text("edited = 1\n")
+    (tmp_path / "go").touch()
+    _, err = child.communicate(timeout=60)
+    assert child.returncode == 0, err
+    assert "c0.toml was edited while it ran" in err
+    place = ("--store", "s", "--name", NAME)
+    assert "its config was edited while it ran" in dibs("sweep", "reconcile", *place, code=1).stdout
+    assert "put it back" in dibs("sweep", "retry", *place, code=4).stdout
+    (tmp_path / "c0.toml").write_bytes(planned)
+    assert "free, as a new trial" in dibs("sweep", "retry", "c0", *place).stdout
+    assert spawn(*RUN).wait(timeout=60) == 0
+    dibs("sweep", "reconcile", *place)
+    assert (final(Store("s"), "c0") / "best.pth").read_bytes() == planned
+
+
+def test_a_log_is_found_where_work_folders_are_elsewhere(
+    spawn: Spawn, dibs: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIBS_WORK", str(tmp_path / "disk"))
+    sweep(tmp_path, ["c1", "bad"], f"#!/bin/sh\necho hello\n{GATED.removeprefix('#!/bin/sh')}")
+    _, err = spawn(*RUN).communicate(timeout=60)
+    assert f"its log: {tmp_path}/disk/" in err
+    dibs("sweep", "pull", "dest", "--store", "s", "--name", NAME, code=1)
+    assert (tmp_path / "dest" / "c1" / "dibs-log.txt").read_text() == "hello\n"

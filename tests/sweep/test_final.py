@@ -217,3 +217,14 @@ def release(store: Store, n: int) -> None:
     view = view_of(store, NAME, SweepKeys(NAME))
     view.refresh()
     view.notes.release(n, 0, None)
+
+
+def test_nothing_is_put_aside_through_a_link(sweeping: tuple[Store, Plan], tmp_path: Path) -> None:
+    store, plan = sweeping
+    publish(plan, plan.cells[0], attempt(store, plan), left(tmp_path / "a", "first"))
+    (tmp_path / "elsewhere").mkdir()
+    (final(store) / ".quarantine").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(NotKept, match=r"quarantine is a link"):
+        publish(plan, plan.cells[0], attempt(store, plan, 1), left(tmp_path / "b", "second"))
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    assert (final(store, "c0") / "best.pth").read_text() == "first"

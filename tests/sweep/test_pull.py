@@ -223,3 +223,14 @@ def test_a_manifest_that_lies_is_refused(store: Store, plan: Plan, tmp_path: Pat
         with pytest.raises(UsageError, match="m cannot be used") as told:
             Manifest.decode(wrong, "m")
         assert said in str(told.value)
+
+
+@pytest.mark.parametrize("where", ["s", "s/pulled", "s/sweep/%41/final/pulled", "link/pulled", "kept/pulled"])
+def test_a_copy_within_what_it_is_a_copy_of_is_none(store: Store, tmp_path: Path, where: str) -> None:
+    final = {"final": str(tmp_path / "kept")} if where.startswith("kept") else {}
+    plan = planned(store, "a", **final)  # type: ignore[arg-type]
+    finish(store, plan, "a")
+    (tmp_path / "link").symlink_to(tmp_path / "s")
+    with pytest.raises(UsageError, match="would go where that goes"):
+        pull(store, plan, tmp_path / where)
+    assert pull(store, plan, tmp_path / "d").exit_code == 0

@@ -119,6 +119,9 @@ def test_yaml(roster: Callable[..., Roster]) -> None:
         ("r.yaml", "- a: 1\n- 2\n", "r.yaml:2: a cell is a mapping of columns to values, not 2"),
         ("r.yaml", "- 1: 2\n", "r.yaml:1: 1 cannot be the name of a column"),
         ("r.yaml", "- &a {cfg: x}\n- *b\n", "r.yaml is not valid YAML"),
+        ("r.yaml", "[{cfg: x}, {cfg: y}]\n", "r.yaml:1: two cells begin on this line"),
+        ("r.yaml", "- &a {cfg: x}\n- *a\n", "r.yaml:1: two cells begin on this line"),
+        ("r.toml", "epochs = 0\n[[cell]]\ncfg = 'a'", "r.toml: epochs must be a whole number of at least 1"),
     ],
 )  # fmt: skip
 def test_what_is_refused(roster: Callable[..., Roster], name: str, text: str, said: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pickle
@@ -18,7 +19,7 @@ import pytest
 from tests.sweep.cells import ARTIFACTS, NAME, append, begin, finish, npz, planned, result
 
 from dibs import Store
-from dibs.errors import UsageError
+from dibs.errors import StoreError, UsageError
 from dibs.sweep import Plan, Rules, Verified, add_plan, pull, verify
 from dibs.sweep._kinds import kind_of, loader_of
 from dibs.sweep._marks import verified
@@ -392,3 +393,26 @@ def test_kinds_by_name() -> None:
         with pytest.raises(UsageError, match="is no loader"):
             loader_of(wrong)
     assert len(ARTIFACTS) == len(result())
+
+
+def test_where_the_folder_cannot_be_written_nothing_is_written_down_and_nobody_sees_a_traceback(
+    store: Store, plan: Plan, dest: Path
+) -> None:
+    (dest / "VERIFIED.json").mkdir()  # whatever his rights: nobody can put a file there, or unlink it
+    with pytest.raises(StoreError, match=r"VERIFIED.json cannot be written"):
+        verify(store, plan, dest)
+    assert verified(store, NAME) == []
+    (dest / "a" / "metrics.json").write_bytes(b"{}")
+    with pytest.raises(StoreError, match="does not hold any more, and cannot be removed"):
+        verify(store, plan, dest)
+
+
+def test_what_does_not_hold_on_a_read_only_disk_is_told(
+    store: Store, plan: Plan, dest: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(path: Path, missing_ok: bool = False) -> None:
+        raise OSError(errno.EROFS, "Read-only file system", str(path))  # also for what is not there
+
+    (dest / "a" / "metrics.json").write_bytes(b"{}")
+    monkeypatch.setattr(Path, "unlink", refuses)
+    assert faults(verify(store, plan, dest)) == [("size", "a/metrics.json")]

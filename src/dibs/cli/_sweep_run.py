@@ -80,9 +80,9 @@ def verb(store: str | None, sweep: str | None, as_json: bool, **options: Any) ->
 
     \b
     Exit codes: 0 all cells are done; 1 some failed; 2 usage, or a program that is
-    not there; 3 store unusable; 5 there is no cell; 6 left unfinished: others run
-    the rest, or --time is over; 7 a durable copy failed; 130/143 stopped by
-    Ctrl-C/SIGTERM.
+    not there; 3 store unusable; 4 --final keeps another sweep's results; 5 there
+    is no cell; 6 left unfinished: others run the rest, or --time is over; 7 a
+    durable copy failed; 130/143 stopped by Ctrl-C/SIGTERM.
     """
     set_level(logging.WARNING if options["quiet"] else logging.INFO, only_louder=True)
     name, rule = needed_sweep(sweep), HaltRule.of(options["halt"]) if options["halt"] else None

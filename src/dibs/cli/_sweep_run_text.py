@@ -125,7 +125,7 @@ def say_end(store: Store, end: SweepEnd, words: list[str]) -> None:
     for each in [each for each in end.open if each.state == "running"][:_NAMED]:
         run = each.counts
         if run is not None:
-            quiet = ", quiet" if run.quiet else ""
+            quiet = ", its process is gone" if run.gone else ", quiet" if run.quiet else ""
             out(
                 f"held     {each.cell.name} by {safe(run.me)} on {safe(run.host)} since {safe(run.since or '?')}{quiet}"
             )

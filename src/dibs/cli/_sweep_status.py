@@ -106,12 +106,14 @@ def _running(status: SweepStatus) -> None:
             run.host,
             run.since or "",
             duration(run.beat_age_s),
-            "quiet" if run.quiet else "",
+            "process gone" if run.gone else "quiet" if run.quiet else "",
         )
         for run in status.running
     ]
     table(("running", "attempt", "who", "host", "since", "last beat", ""), rows, right=(1, 5), indent=2)
-    quiet = sum(run.quiet for run in status.running)
+    gone, quiet = sum(run.gone for run in status.running), sum(run.quiet and not run.gone for run in status.running)
+    if gone:
+        out(f"  the process of {plural(gone, 'cell')} is gone: dibs sweep run takes up what is lost")
     if quiet:
         out(f"  {plural(quiet, 'cell')} moved last longer ago than its patience: dibs sweep run takes up what is lost")
 

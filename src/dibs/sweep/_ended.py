@@ -29,6 +29,7 @@ class Ended:
     cell: str  # its digest
     scripts: Mapping[str, str]
     attempt: int
+    config: str | None = None  # its SHA-256 when the program had ended, if it was another one by then
 
     def note(self, base: Path) -> None:
         """Write it down, whole or not at all. Raises OSError."""

@@ -18,17 +18,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dibs.errors import DibsError, StoreError, UsageError
+from dibs.errors import DibsError, RefusedError, StoreError, UsageError
 from dibs.store import blob_key
 from dibs.study._attempt import Attempt
 
-from ._inventory import ASIDE, MANIFEST, NOFOLLOW, chunks_of, final_place, hash_file
+from ._inventory import ASIDE, BLOBS, MANIFEST, NOFOLLOW, chunks_of, final_place, hash_file
 from ._models import Artifact, Cell, Plan
 from ._paths import is_path
+from ._place import claim_place
 
 __all__ = ["BLOBS", "LOG", "Left", "NotKept", "Publisher", "collect", "manifest_of", "publish"]
 
-BLOBS = "blobs"  #: where copies are that are no files of a folder
 LOG = "log.txt"  #: the artifact of that name is the cell's log, unless it has written one of its own
 _TURNS = 20
 _THERE = (errno.EEXIST, errno.ENOTEMPTY)
@@ -71,18 +71,19 @@ def publish(plan: Plan, cell: Cell, attempt: Attempt, left: Sequence[Left]) -> t
         place = final_place(attempt.store, plan)
         if place is None:
             return _blobs(attempt, left), BLOBS
+        claim_place(attempt.store, plan)
         publisher = Publisher(place, cell.name, (attempt.n, attempt.attempt), attempt.nonce)
         artifacts, folder = publisher.publish(left, lambda kept: _manifest(plan, cell, attempt, kept))
-    except (OSError, StoreError) as wrong:
-        raise NotKept(_said(wrong)) from wrong
+    except (OSError, StoreError, RefusedError) as wrong:
+        raise NotKept(_said(wrong, final_place(attempt.store, plan))) from wrong
     root = attempt.store.backend.root
     ours = plan.task.final is None and root is not None
     return artifacts, folder.relative_to(root).as_posix() if ours and root is not None else str(folder)
 
 
-def _said(wrong: OSError | DibsError) -> str:
+def _said(wrong: OSError | DibsError, place: Path | None) -> str:
     if isinstance(wrong, OSError) and wrong.strerror:
-        return f"{wrong.filename2 or wrong.filename or 'the copy'}: {wrong.strerror}"
+        return f"{wrong.filename2 or wrong.filename or f'the copy in {place}'}: {wrong.strerror}"
     return str(wrong)
 
 
@@ -207,6 +208,8 @@ class Publisher:
 
     def _put_aside(self, folder: Path, at: tuple[int, int]) -> Path:
         aside = self.place / ASIDE
+        if aside.is_symlink():
+            raise NotKept(f"{aside} is a link, and what is put aside stays here: remove it")
         aside.mkdir(exist_ok=True)
         name = f"{self.name}-{max(0, at[0])}-{max(0, at[1])}"
         for turn in range(_TURNS):

@@ -24,7 +24,11 @@ def left_s(standings: Sequence[CellStanding]) -> float | None:
         for each in active
         if each.state == "done" and each.counts is not None and each.counts.took_s
     ]
-    running = [each for each in active if each.state == "running" and not (each.counts and each.counts.quiet)]
+    running = [
+        each
+        for each in active
+        if each.state == "running" and not (each.counts and (each.counts.quiet or each.counts.gone))
+    ]
     open_ = [each for each in active if each.state in ("waiting", "interrupted", "running")]
     if not open_:
         return 0.0

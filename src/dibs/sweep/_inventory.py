@@ -21,8 +21,10 @@ from ._runs import CellStanding
 
 __all__ = [
     "ASIDE",
+    "BLOBS",
     "MANIFEST",
     "NOFOLLOW",
+    "OWNER",
     "Step",
     "chunks_of",
     "files_in",
@@ -34,6 +36,8 @@ __all__ = [
 Step = Callable[[int, int], None]
 MANIFEST = "manifest.json"
 ASIDE = ".quarantine"
+BLOBS = "blobs"  #: where copies are that are no files of a folder
+OWNER = ".dibs-final"  #: whose the place is
 _CHUNK = 1 << 20
 _THREADS = 4
 NOFOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -76,6 +80,9 @@ def take_inventory(
     found: dict[str, dict[str, Lying]] = {cell: {} for cell in cells}
     for (cell, name, _, _), lying in zip(asked, read, strict=True):
         found[cell][name] = lying
+    kept = [each for each in standings if each.counts is not None and each.counts.final == BLOBS]
+    if kept:  # the store was copied from a bucket
+        found |= {name: dict(files) for name, files in _blobs(store, kept, quick, threads, step).cells.items()}
     of = {cell: at for cell in cells if (at := _manifest(place / cell)) is not None}
     return Inventory(str(place), found, of, tuple(stray), _aside(place), quick)
 
@@ -168,7 +175,7 @@ def _folders(place: Path) -> tuple[list[str], list[str]]:
     except OSError as wrong:
         raise StoreError(f"{place}, where durable copies lie, cannot be read: {wrong.strerror or wrong}") from wrong
     for each in found:
-        if each.name.startswith(".part-") or each.name == ASIDE:
+        if each.name.startswith(".part-") or each.name in (ASIDE, OWNER):
             continue
         (cells if is_name(each.name) and each.is_dir(follow_symlinks=False) else stray).append(each.name)
     return cells, stray

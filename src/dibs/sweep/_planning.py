@@ -20,8 +20,8 @@ from ._growing import Growth, grown
 from ._models import Plan, Task
 from ._names import naming_of
 from ._outlook import Outlook, outlook
+from ._place import check_place
 from ._plans import add_plan, newer_plan, newest_plan
-from ._queue import Roster
 from ._rosterfile import is_queue, read_roster
 from ._task import Wanted, check_task, command_of, put_scripts, task_after, task_of
 
@@ -71,7 +71,8 @@ class Planning:
         plan, growth = grown(replace(start, task=task), rosters, configs)
         if not plan.cells:
             raise UsageError(f"there is no cell in {', '.join(sources)}: every line is blank or a comment")
-        command = self._command(before, task, plan, rosters)
+        command, outs = self._command(before, task, plan)
+        check_place(store, store.backend.root if store is not None else root, plan, growth.appended, outs)
         ahead = outlook(store, plan, root)
         if ahead.short and not self.over_budget:
             raise RefusedError(
@@ -117,15 +118,14 @@ class Planning:
             found[path] = known.get(path, name)
         return list(found.values())
 
-    def _command(self, before: Plan | None, task: Task, plan: Plan, rosters: Sequence[Roster]) -> Command | None:
+    def _command(self, before: Plan | None, task: Task, plan: Plan) -> tuple[Command | None, list[tuple[str, str]]]:
         command = None
         try:
             command = command_of(task, self.wanted.path)
         except UsageError:  # planned on a host that has the program, which this one need not
             if before is None or task != before.task:
                 raise
-        check_task(command, plan, any(is_queue(source) for source in plan.sources))
-        return command
+        return command, check_task(command, plan, any(is_queue(source) for source in plan.sources))
 
 
 def plan_sweep(

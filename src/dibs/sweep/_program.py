@@ -9,6 +9,7 @@ import logging
 import math
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -176,12 +177,15 @@ class CellProgram(Program):
         if odd is not None:
             self._fail(trial, ANOMALY, f"{ANOMALY}: {odd}", ending.evidence)
             return
-        ended = Ended(str(outputs.out), str(trial.log), score, cell.digest, dict(plan.task.scripts), trial.attempt)
+        edited = self._edited(cell, outputs)
+        ended = Ended(
+            str(outputs.out), str(trial.log), score, cell.digest, dict(plan.task.scripts), trial.attempt, edited
+        )
         try:
             ended.note(outputs.base)
         except OSError as wrong:
             log.warning("cell %s: should its copies fail, it has to be run again: %s", cell.name, wrong)
-        self._publish(trial, left, score, ending.evidence)
+        self._publish(trial, left, score, ending.evidence, edited)
 
     def _copied_only(self, trial: Trial, before: Ended) -> bool:
         """Copy what an earlier attempt has left; False if that is not there any more as it was declared."""
@@ -192,10 +196,28 @@ class CellProgram(Program):
         text = f"dibs: attempt {before.attempt} had ended well, in {before.out}: its results are copied, and nothing is run\n"
         trial.log.write_text(text)
         trial._attempt.files |= {f"program/{os.path.normpath(name)}": digest for name, digest in before.scripts.items()}
-        self._publish(trial, left, before.score, Evidence(code=0))
+        self._publish(trial, left, before.score, Evidence(code=0), before.config)
         return True
 
-    def _publish(self, trial: Trial, left: list[Left], score: float | None, evidence: Evidence) -> None:
+    def _edited(self, cell: Cell, outputs: Outputs) -> str | None:
+        """The config's SHA-256 as it lies there by now, if that is another file than was checked before the program began."""
+        if (outputs.base / "config").exists():
+            return None  # it ran with a copy of its own
+        for path in config_places(self._cells.plan, cell):
+            with suppress(OSError):
+                found = hash_file(path.resolve(strict=True))[1]
+                if found != cell.config:
+                    log.warning(
+                        "cell %s: its config %s was edited while it ran, and nobody can say which one it read: dibs sweep reconcile",
+                        cell.name, path,
+                    )  # fmt: skip
+                    return found
+                return None
+        return None
+
+    def _publish(
+        self, trial: Trial, left: list[Left], score: float | None, evidence: Evidence, edited: str | None = None
+    ) -> None:
         attempt = trial._attempt
         try:
             artifacts, where = publish(self._cells.plan, self._cell(trial), attempt, left)
@@ -204,6 +226,8 @@ class CellProgram(Program):
             return
         said = {name: each.to_json() for name, each in artifacts.items()}
         attempt.ended = {"cause": str(Cause.OK), **evidence.to_json(), "artifacts": said, "final": where}
+        if edited is not None:
+            attempt.ended["config"] = edited
         trial._close("done", step=max(attempt.curve, default=None), score=score)
 
     def _fail(self, trial: Trial, cause: str, reason: str, evidence: Evidence | None = None) -> None:

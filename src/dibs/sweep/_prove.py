@@ -8,6 +8,7 @@ from ._inventory import Step, take_inventory
 from ._models import Plan
 from ._reconcile import Reconciled, compare
 from ._standing import standing
+from ._unplanned import unplanned
 
 __all__ = ["reconcile"]
 
@@ -21,4 +22,5 @@ def reconcile(
     answer.
     """
     standings = standing(store, plan)
-    return compare(plan, standings, take_inventory(store, plan, standings, quick=quick, threads=threads, step=step))
+    there = take_inventory(store, plan, standings, quick=quick, threads=threads, step=step)
+    return compare(plan, standings, there, unplanned(store, plan))

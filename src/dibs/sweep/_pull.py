@@ -17,12 +17,13 @@ from dibs.errors import StoreError, UsageError
 from dibs.store import Store, SweepKeys, blob_key
 
 from ._bring import Damaged, Source, bring, folder_in, from_file, put_whole
-from ._inventory import ASIDE, final_place, hash_file
+from ._inventory import ASIDE, BLOBS, final_place, hash_file
 from ._manifest import Manifest, PulledCell, PulledFile, digest_of, plan_digest
 from ._models import Plan
 from ._paths import is_name, is_path
 from ._runs import CellStanding, Run
 from ._standing import standing
+from ._where import log_of
 
 __all__ = ["BEGUN", "PULLED", "Pulled", "Trouble", "pull"]
 
@@ -92,6 +93,9 @@ def pull(
     ``step`` is told (files looked at, files there are, bytes brought). Raises UsageError (the folder is another sweep's, or
     holds something else, or a link is in the way), StoreError (it cannot be written, or the store does not answer).
     """
+    for place in (store.backend.root, final_place(store, plan)):
+        if place is not None and Path(os.path.realpath(dest)).is_relative_to(os.path.realpath(place)):
+            raise UsageError(f"{dest} lies in {place}, and would go where that goes: bring the results somewhere else")
     folder = _open(Path(dest), store, plan)
     before = _before(folder)
     standings = [each for each in standing(store, plan) if each.active]
@@ -126,7 +130,7 @@ def pull(
         manifest = before  # what was verified of it stays verified
     data = manifest.encode()
     put_whole(folder / PULLED, data)
-    codes = {each.state for each in standings if each.state != "done"} | ({"damaged"} if lost else set())
+    codes = {_state(each) for each in standings if each.state != "done"} | ({"damaged"} if lost else set())
     return Pulled(
         manifest, digest_of(data), len(copied), len(wanted) - len(copied) - len(lost), sum(one.size for one in copied),
         len(standings), tuple(troubles), tuple(aside), frozenset(codes),
@@ -185,7 +189,10 @@ def _files(store: Store, plan: Plan, each: CellStanding) -> Iterator[_Wanted]:
     for kept in run.artifacts.values():
         if not is_path(kept.name):
             raise Damaged(f"the name of its artefact {kept.name!r:.200} leads out of its folder")
-        source = _blob(store, kept.digest) if place is None else from_file(place / name / kept.name)
+        if place is None or run.final == BLOBS:
+            source = _blob(store, kept.digest)
+        else:
+            source = from_file(place / name / kept.name)
         yield _Wanted(name, kept.name, "artifact", source, kept.size, kept.digest)
     for extra in (_record(store, plan, run, name), _log(store, plan, run, name)):
         if extra is not None and extra.name not in run.artifacts:
@@ -208,10 +215,8 @@ def _log(store: Store, plan: Plan, run: Run, name: str) -> _Wanted | None:
             data = store.get(digest)
             return _Wanted(name, LOG, "log", lambda start: iter([data[start:]]), len(data), digest)
         return None
-    work = SweepKeys(plan.sweep).work(run.n, run.attempt)
-    root = os.environ.get("DIBS_WORK") or store.backend.root
-    path = Path(root) / work / "log.txt" if root is not None else None
-    if path is None or not path.is_file() or path.is_symlink():
+    path = log_of(store, plan.sweep, run.n, run.attempt)
+    if not path.is_file() or path.is_symlink():
         return None
     with suppress(OSError):
         size, sha = hash_file(path)
@@ -276,8 +281,14 @@ def _cell(each: CellStanding) -> PulledCell:
     return PulledCell(each.cell.name, each.counts.n, each.counts.attempt, each.cell.digest)
 
 
+def _state(each: CellStanding) -> str:
+    return "interrupted" if each.state == "running" and each.counts is not None and each.counts.gone else each.state
+
+
 def _why(each: CellStanding) -> str:
     run = each.counts
+    if run is not None and each.state == "running" and run.gone:
+        return f"it is not done, and the process of {run.me} that ran it is gone: dibs sweep run takes it up"
     return f"it is {each.state}" + (f": {run.reason}" if run is not None and run.reason else "")
 
 

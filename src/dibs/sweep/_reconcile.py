@@ -6,7 +6,7 @@ it should have are three findings. Only a cell with all three is proven.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
@@ -42,6 +42,7 @@ CURES = {
     "unsynced": "make room or mend the place that final copies go to, then " + _AGAIN,
     "interrupted": "dibs sweep run takes it up again",
     "never ran": "dibs sweep run",
+    "not planned": "dibs sweep plan takes it over, or says why not; or put the file back",
     "running": "wait for it",
     "quiet": "if its machine is gone, dibs sweep run on another one takes it up in time",
     "nothing to prove": "name what a cell leaves: dibs sweep plan ... --artifact FILE --new-version, and run it again (retry --force)",
@@ -132,9 +133,14 @@ class Reconciled:
         return found
 
 
-def compare(plan: Plan, standings: Sequence[CellStanding], inventory: Inventory) -> Reconciled:
-    """Every difference between the plan, what the attempts say and what lies there, in the order of the roster."""
-    findings: list[Finding] = [*_names(plan)]
+def compare(
+    plan: Plan, standings: Sequence[CellStanding], inventory: Inventory, unplanned: Iterable[Finding] = ()
+) -> Reconciled:
+    """Every difference between the plan, what the attempts say and what lies there, in the order of the roster.
+
+    ``unplanned``: what the queue files say beyond the plan.
+    """
+    findings: list[Finding] = [*unplanned, *_names(plan)]
     proven = []
     for each in standings:
         found = list(_cell(plan, each, inventory))
@@ -173,8 +179,15 @@ def _cell(plan: Plan, each: CellStanding, inventory: Inventory) -> Iterator[Find
         said = ", ".join(f"attempt {one.attempt} on {one.host}" for one in finished)
         aside = inventory.aside.get(name, 0)
         yield _finding("ran twice", name, None, f"done by {said}" + (f"; {aside} copies put aside" if aside else ""))
+    for one in each.runs:  # the later attempt counts, once it is done
+        if one.state == "running" and one.attempt > run.attempt and not (one.quiet or one.gone):
+            said = f"attempt {run.attempt} is done, and attempt {one.attempt} by {one.me} on {one.host} would replace its copy"
+            yield _finding("running", name, None, said)
     if run.digest is not None and run.digest != each.cell.digest:
         said = f"it ran as {run.digest[:12]}, and the plan has {each.cell.digest[:12]}"
+        yield _finding("config changed", name, None, said)
+    if run.edited is not None:
+        said = f"its config was edited while it ran, to {run.edited[:12]}...: nobody can say which one it read"
         yield _finding("config changed", name, None, said)
     yield from _copies(plan, name, run, there or {}, inventory)
 
@@ -191,6 +204,8 @@ def _unfinished(each: CellStanding) -> Finding:
             told = f"to be run again (trial {each.cell.n}), instead of trial {each.cell.former[-1]}"
         return _finding("never ran", name, None, told)
     by = f"attempt {run.attempt} by {run.me} on {run.host}"
+    if each.state == "running" and run.gone:
+        return _finding("interrupted", name, None, f"{by}, since {run.since}: its process is gone")
     if each.state == "running":
         return _finding("quiet" if run.quiet else "running", name, None, f"{by}, since {run.since}")
     return _finding(each.state, name, None, f"{by}: {run.reason or run.cause or 'no reason was given'}")

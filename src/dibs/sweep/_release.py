@@ -19,6 +19,7 @@ from ._models import Plan
 from ._plans import newer_plan
 from ._reconcile import compare
 from ._standing import standing
+from ._unplanned import unplanned
 from ._verify import manifest_of
 
 __all__ = ["Released", "release"]
@@ -59,7 +60,8 @@ def release(
     """
     wanted = _wanted(verified_as)
     standings = standing(store, plan)
-    proof = compare(plan, standings, take_inventory(store, plan, standings, threads=threads, step=step))
+    there = take_inventory(store, plan, standings, threads=threads, step=step)
+    proof = compare(plan, standings, there, unplanned(store, plan))
     marks = [mark.body for mark in verified(store, plan.sweep)]
     results = results_of(standings)
     told = gate(plan, proof, results, marks, approve=approve, wanted=wanted)

@@ -130,6 +130,8 @@ def _failures(runs: Sequence[Run]) -> int:
 def _as_it_is(each: CellStanding) -> str:
     run = each.counts
     if each.state == "running" and run is not None:
+        if run.gone:
+            return f"the process of {run.me} that ran it is gone, and it waits: dibs sweep run takes it up"
         quiet = ", and has not moved for long: dibs sweep run takes it up in time" if run.quiet else ""
         return f"it is running, by {run.me} on {run.host}{quiet}"
     return {

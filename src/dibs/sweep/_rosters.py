@@ -146,7 +146,13 @@ def _check_column(source: str, line: int, name: object) -> None:
 
 def _rows(source: str, cells: Iterable[tuple[int, Any]], epochs: int | None) -> tuple[Row, ...]:
     rows, wrong = [], []
+    seen: set[int] = set()
     for line, cell in cells:
+        if line in seen:  # a cell is its line: of two on one, the plan could keep but one
+            wrong.append(
+                (line, "two cells begin on this line, or one of them is an alias: give each a line of its own")
+            )
+        seen.add(line)
         if not isinstance(cell, dict):
             wrong.append((line, f"a cell is a mapping of columns to values, not {cell!r:.80}"))
             continue
@@ -198,6 +204,8 @@ def _defaults(source: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         good = isinstance(value, kinds) and (not isinstance(value, bool) or bool in kinds)
         if not good or (isinstance(value, list) and not (value and all(isinstance(each, str) for each in value))):
             raise UsageError(f"{source}: {name} must be {_kinds_text(kinds)}, not {value!r:.80}")
+        if name == "epochs" and value < 1:
+            raise UsageError(f"{source}: epochs must be a whole number of at least 1, not {value!r:.80}")
     return body
 
 

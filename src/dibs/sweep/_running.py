@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -18,6 +19,7 @@ from dibs.study._work import Halt
 from ._cells import Cells
 from ._halting import HaltRule
 from ._ordering import Order, longest
+from ._place import claim_place
 from ._plans import newest_plan
 from ._program import CellProgram, rules_of
 from ._rereading import reread
@@ -27,6 +29,8 @@ from ._selected import Only
 from ._standing import standing
 
 __all__ = ["SweepEnd", "run_sweep"]
+
+log = logging.getLogger("dibs")
 
 
 @dataclass(frozen=True)
@@ -106,7 +110,7 @@ def run_sweep(
     appended meanwhile are run, dropped ones are not. ``host``: count them under this name, where this machine is to be
     several, or one container of it. ``only``: see ``selected``. ``halt``: failures that end this run;
     ``max_failures``: as in ``Study.run``, None = never give up. Seconds throughout; the other arguments as in ``Study.run``.
-    Raises NotFound, UsageError (a program that is not there, before anything is claimed), StoreError, DibsError (the first
+    Raises NotFound, RefusedError (another sweep's results are where copies go), UsageError (a program that is not there, before anything is claimed), StoreError, DibsError (the first
     cells all failed), KeyboardInterrupt and SystemExit as signals ask for.
     """
     plan = newest_plan(store, sweep)
@@ -114,6 +118,12 @@ def run_sweep(
     cells.follow()
     if not cells.wanted():
         return _end(cells, 0, 0, "empty" if not cells.plan.active else "settled")
+    try:
+        claim_place(store, cells.plan, cells.done())
+    except StoreError:
+        raise
+    except OSError as wrong:  # mended meanwhile, perhaps; else each cell tells, and need not be run again
+        log.warning("%s, where copies go, cannot be written now: %s", cells.plan.task.final, wrong.strerror or wrong)
     with ExitStack() as at_end:
         try:
             base = at_end.enter_context(private_folder(store))

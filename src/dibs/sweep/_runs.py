@@ -18,7 +18,8 @@ class Run:
 
     ``since``: when it began, by the clock of ``host``; ``took_s``: seconds, None while it runs. ``artifacts``: what it left,
     by name, as it was copied to ``final``; None if it does not say so. ``scripts``: file -> SHA-256 of what it ran;
-    ``digest``: of the cell as it was then. ``quiet``: it runs and has not moved for its patience.
+    ``digest``: of the cell as it was then. ``quiet``: it runs and has not moved for its patience; ``gone``: it says that it runs, and
+    its process, on this machine, is certainly dead. ``edited``: what its config was when it ended, if that was another by then.
     """
 
     n: int
@@ -37,6 +38,8 @@ class Run:
     quiet: bool
     digest: str | None
     files: Mapping[str, str] = field(default_factory=dict)
+    gone: bool = False
+    edited: str | None = None
 
     @property
     def at(self) -> tuple[int, int]:

@@ -129,6 +129,8 @@ def _run(
         quiet=is_quiet(seen, view.newest, before, DEFAULT_STALE_S),
         digest=digest if isinstance(digest, str) else None,
         files=files,
+        edited=edited if isinstance(edited := told.get("config"), str) else None,
+        gone=state == "running" and view.store.machine.gone(who),
     )
 
 

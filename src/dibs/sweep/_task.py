@@ -109,8 +109,8 @@ def command_of(task: Task, path: str | None) -> Command:
     return Command.of(task.words, here=Path(task.here), path=path, shell=task.shell, freeze=tuple(task.scripts))
 
 
-def check_task(command: Command | None, plan: Plan, queue: bool) -> None:
-    """UsageError before anything is written: holes without a value, values no process takes, one folder for two cells.
+def check_task(command: Command | None, plan: Plan, queue: bool) -> list[tuple[str, str]]:
+    """(cell, the folder that ``--out`` gives it). UsageError before anything is written: holes without a value, values no process takes, one folder for two cells.
 
     ``command``: None where its program is not on this host, so that it cannot be read. ``queue``: some file is a queue,
     and has its columns although no line may use them.
@@ -122,10 +122,11 @@ def check_task(command: Command | None, plan: Plan, queue: bool) -> None:
     if command is not None:
         command.check(known)
     if plan.task.out is None:
-        return
+        return []
     out = parse(plan.task.out)
     check_names(out, known - set(_NOT_OUT))
     seen: dict[str, Cell] = {}
+    outs = []
     for cell in plan.active:
         folder = out.fill(fields_of(plan, cell))
         if folder is None:
@@ -140,6 +141,8 @@ def check_task(command: Command | None, plan: Plan, queue: bool) -> None:
                     "make it differ, such as {name}"
                 )
         seen[os.path.normpath(folder)] = cell
+        outs.append((cell.name, os.path.normpath(os.path.join(plan.task.here, folder))))  # noqa: PTH118 - as above
+    return outs
 
 
 def fields_of(plan: Plan, cell: Cell, attempt: int = 0) -> dict[str, str]:
@@ -200,6 +203,10 @@ def _kept(planned: Task) -> dict[str, Any]:
 
 def _checked(wanted: Wanted) -> dict[str, Any]:
     given = dict(wanted.given)
+    for name in ("out", "final", "writable", "deny_read"):
+        said = given.get(name)
+        if any(not each for each in ([said] if isinstance(said, str) else said or ())):
+            raise UsageError(f"--{name.replace('_', '-')} is empty: name a folder, or leave it out")
     Limits(given.get("time_s"), given.get("memory_bytes"))
     if "artifacts" in given:
         given["artifacts"] = tuple(dict.fromkeys(map(_artifact, given["artifacts"])))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dibs.errors import UsageError
+from dibs.errors import StoreError, UsageError
 from dibs.store import Store
 
 from ._bring import put_whole
@@ -269,7 +269,7 @@ def _write_down(
         why = f"{told.faults[0].kind}: {told.faults[0].path or ''} {told.faults[0].what}" if told.faults else "no cells"
         if {fault.kind for fault in told.faults} - {"other plan", "count"}:  # of the files themselves
             revoke(store, plan.sweep, told.manifest, why[:500], me)
-        (folder / VERIFIED).unlink(missing_ok=True)
+        _take_back(folder / VERIFIED)
         return
     body = {
         "store": manifest.store, "plan": manifest.plan, "plan_digest": manifest.plan_digest, "manifest": told.manifest,
@@ -277,9 +277,19 @@ def _write_down(
         "unloaded": list(told.unloaded), "allow_pickle": rules.allow_pickle,
         "allow_not_finite": list(rules.allow_not_finite), "loaders": [list(each) for each in rules.loaders],
     }  # fmt: skip
-    mark_verified(store, plan.sweep, told.manifest, body, me)
     whole = {**store.head("sweep-verified", me), "sweep": plan.sweep, **body}
     put_whole(folder / VERIFIED, (json.dumps(whole, indent=1, sort_keys=True) + "\n").encode())
+    mark_verified(store, plan.sweep, told.manifest, body, me)  # last: what the gate goes by
+
+
+def _take_back(path: Path) -> None:
+    """Remove what says that the folder was verified, if it says so. Raises StoreError."""
+    if not (path.exists() or path.is_symlink()):
+        return  # a disk that is read-only refuses to remove what is not there
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as wrong:
+        raise StoreError(f"{path} does not hold any more, and cannot be removed: {wrong.strerror or wrong}") from wrong
 
 
 def _fault(kind: str, path: str | None, what: str) -> Fault:

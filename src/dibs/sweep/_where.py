@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from dibs.cell import isolation_status
+from dibs.errors import StoreError
+from dibs.record import decode_trial
 from dibs.store import Store, SweepKeys
-from dibs.study._workplace import temporary_place
+from dibs.study._workplace import places_of
 
 from ._models import Task
 
@@ -16,10 +19,14 @@ __all__ = ["isolation_said", "log_of"]
 
 def log_of(store: Store, sweep: str, n: int, attempt: int) -> Path:
     """The log's path, if the attempt ran on this machine or in a folder all machines see; it need not be there."""
-    work, root = SweepKeys(sweep).work(n, attempt), store.backend.root
-    if os.environ.get("DIBS_WORK"):
-        return Path(os.environ["DIBS_WORK"]).absolute() / work / "log.txt"
-    return (root if root is not None else temporary_place()) / work / "log.txt"
+    keys = SweepKeys(sweep)
+    key, work = keys.attempt(n, attempt), os.environ.get("DIBS_WORK")
+    nonce = ""
+    with suppress(StoreError):
+        there = store.backend.read(key)
+        nonce = decode_trial(there.data, key).nonce if there is not None else ""
+    places = places_of(store, keys.work(n, attempt), nonce, Path(work) if work else None)
+    return next((place for place in places if (place / "log.txt").is_file()), places[0]) / "log.txt"
 
 
 def isolation_said(task: Task) -> str | None:

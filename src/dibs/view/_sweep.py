@@ -38,7 +38,7 @@ class CellLine(Plain):
 @dataclass(frozen=True, slots=True)
 class CellRunning(Plain):
     """A cell that somebody runs. ``since``: by the clock of ``host``. ``beat_age_s``: since it last moved, at least;
-    ``quiet``: longer than its patience."""
+    ``quiet``: longer than its patience; ``gone``: its process, on this machine, is certainly dead."""
 
     cell: str
     n: int
@@ -48,6 +48,7 @@ class CellRunning(Plain):
     since: str | None
     beat_age_s: float
     quiet: bool
+    gone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ def sweep_status(store: Store, plan: Plan) -> SweepStatus:
         running=tuple(
             CellRunning(
                 each.cell.name, run.n, run.attempt, run.me, run.host, run.since,
-                max(0.0, newest - view.seens(run.n)[run.attempt].modified), run.quiet,
+                max(0.0, newest - view.seens(run.n)[run.attempt].modified), run.quiet, run.gone,
             )
             for each in standings if each.state == "running" and (run := each.counts) is not None
         ),

@@ -1,0 +1,122 @@
+"""Whose a place of durable copies is: one sweep's of one store. It says so in ``.dibs-final``, and others are refused.
+
+Two sweeps with one ``--final`` would put each other's results aside, and neither would ever be proven.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from dibs.errors import RefusedError, StoreError, UsageError
+from dibs.store import Store
+
+from ._inventory import OWNER
+from ._models import Plan
+
+__all__ = ["check_place", "claim_place"]
+
+_FILE = "owner.json"
+
+
+def claim_place(store: Store, plan: Plan, done: Collection[str] = ()) -> None:
+    """Make the folder of ``--final`` this sweep's, if it is nobody's. Durable when this returns.
+
+    ``done``: cells whose copies should lie there. Raises RefusedError naming whose it is, StoreError if none of them does, OSError.
+    The store's own place needs none.
+    """
+    if plan.task.final is None:
+        return
+    place = Path(plan.task.final)
+    ours = {"store": str(store.marker.get("nonce") or store.url), "sweep": plan.sweep, "url": store.url}
+    if _demand(place, ours):
+        return
+    if done and not any((place / cell).is_dir() for cell in done):
+        raise StoreError(
+            f"{len(done)} cells are done, and {place}, where their copies should be, has none of them: is it mounted here?"
+        )
+    place.mkdir(parents=True, exist_ok=True)
+    part = place / f".part-.owner-{store.machine.entropy(16).hex()}"  # no cell's name begins with a dot
+    try:
+        part.mkdir()
+        with (part / _FILE).open("x", encoding="utf-8") as file:
+            json.dump(ours, file)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            part.rename(place / OWNER)
+        except OSError as wrong:
+            if wrong.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                raise
+            _demand(place, ours)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def check_place(
+    store: Store | None, root: Path | None, plan: Plan, new: Collection[str], outs: Iterable[tuple[str, str]]
+) -> None:
+    """Before anything is written: that no other thing is in the way of ``--final``. ``new``: cells that nobody can have
+    run; ``outs``: (cell, the folder it would write to). Raises UsageError, RefusedError (another sweep's)."""
+    if plan.task.final is None:
+        return
+    place = Path(plan.task.final)
+    nonce = str(store.marker.get("nonce") or store.url) if store is not None else ""
+    there = _owner(place)
+    if there is not None:
+        _demand(place, {"store": nonce, "sweep": plan.sweep})
+    real = Path(os.path.realpath(place))
+    if root is not None and _overlap(real, Path(os.path.realpath(root))):
+        raise UsageError(
+            f"--final {place}: one of it and the store {root} would lie in the other: give it a folder of its own, or leave it out"
+        )
+    for cell, out in outs:
+        if _overlap(real, Path(os.path.realpath(out))):
+            raise UsageError(
+                f"--final {place}: one of it and {out}, where the cell {cell} would write, would lie in the other: "
+                "give durable copies a folder of their own"
+            )
+    try:
+        taken = sorted(set(new) & set(os.listdir(place)))  # noqa: PTH208 - names are all it takes
+    except OSError:
+        return
+    if taken and there is None:
+        raise UsageError(
+            f"--final {place}: {taken[0]} is there already, and no sweep says that it is its own: move it away, or give "
+            "durable copies another folder"
+        )
+
+
+def _overlap(one: Path, other: Path) -> bool:
+    return one.is_relative_to(other) or other.is_relative_to(one)
+
+
+def _demand(place: Path, ours: dict[str, str]) -> bool:
+    """Whether the place is ours; False if it is nobody's yet. Raises RefusedError, OSError."""
+    theirs = _owner(place)
+    if theirs is None:
+        return False
+    if (theirs.get("store"), theirs.get("sweep")) != (ours["store"], ours["sweep"]):
+        of = f"the sweep {theirs.get('sweep')!r:.200} of the store {theirs.get('url')!s:.200}"
+        raise RefusedError(
+            f"{place} keeps the results of {of}: plan this one with another --final (and --new-version)", field="final",
+            theirs=theirs.get("store"), ours=ours["store"],
+        )  # fmt: skip
+    return True
+
+
+def _owner(place: Path) -> dict[str, object] | None:
+    """What the place says of itself; None if it says nothing. Something that does not read is somebody's."""
+    try:
+        data = (place / OWNER / _FILE).read_bytes()
+    except OSError:
+        return None  # not there, or nobody can say: whoever writes there will see
+    try:
+        body = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return body if isinstance(body, dict) else {}
