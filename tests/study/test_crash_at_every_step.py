@@ -39,7 +39,8 @@ class World:
             self.inner = FolderBackend(folder, claim=kind, fsync="none")
             self.inner.prepare()
         self.file = folder.parent / "file"
-        self.file.write_text("half a model")
+        if not self.file.exists():
+            self.file.write_text("half a model")
         self.done: dict[int, float] = {}
         self.files: dict[int, str] = {}
         self.said: list[str] = []
@@ -320,7 +321,7 @@ def _surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("DIBS_WORK", str(tmp_path / "work"))
 
 
-@pytest.mark.parametrize("kind", ["memory", "bucket", "link", "mkdir"])
+@pytest.mark.parametrize("kind", ["bucket", "link", "mkdir"])
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_killed_at_every_step(operation: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_claimer, "SWEEPERS", 1 << 64)  # by chance: another run would have another number of steps
