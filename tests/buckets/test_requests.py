@@ -79,13 +79,13 @@ def test_a_study_of_600_trials_and_20_workers_asks_for_little() -> None:
     assert per_trial["GET"] <= 70, per_trial
 
 
-def test_joining_3000_finished_trials_asks_for_little() -> None:
+def test_joining_1000_finished_trials_asks_for_little() -> None:
     bucket = MemoryBackend(conditional_replace=True)
-    search(bucket, 3_000, 2)
+    search(bucket, 1_000, 2)
     ((study, backend),) = workers(bucket, 1)
     study.view.refresh()
-    assert len(study.view) == 3_000
-    assert sum(counted(backend).values()) <= 240, counted(backend)
+    assert len(study.view) == 1_000
+    assert sum(counted(backend).values()) <= 160, counted(backend)  # the last 128 may be in no roll yet
 
 
 def test_a_straggler_makes_nobody_list_everything() -> None:

@@ -12,8 +12,7 @@ from typing import Any
 # another kernel of the linear algebra, and numpy without its vectorised loops: what another machine would compute with
 OTHER = [
     {"OPENBLAS_CORETYPE": "Prescott", "OPENBLAS_NUM_THREADS": "4"},
-    {"OPENBLAS_CORETYPE": "Haswell"},
-    {"NPY_DISABLE_CPU_FEATURES": "X86_V3", "PYTHONHASHSEED": "7"},
+    {"OPENBLAS_CORETYPE": "Haswell", "NPY_DISABLE_CPU_FEATURES": "X86_V3", "PYTHONHASHSEED": "7"},
 ]
 
 

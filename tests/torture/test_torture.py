@@ -1,4 +1,4 @@
-"""Twenty seconds of torture without root, and a torture of a broken product, which has to say so."""
+"""Ten seconds of torture without root, and a torture of a broken product, which has to say so."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def tortured(*arguments: str, **environ: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def test_twenty_seconds(tmp_path: Path) -> None:
-    code, out, err = tortured("--seconds", "20", "--seed", "7", "--workers", "4", "--store", str(tmp_path / "new"))
+def test_ten_seconds(tmp_path: Path) -> None:
+    code, out, err = tortured("--seconds", "10", "--seed", "7", "--workers", "4", "--store", str(tmp_path / "new"))
     assert code == 0, out + err
     assert "nothing broken" in out
     found = re.search(r"\((\d+) in a running trial\)", out)
