@@ -5,7 +5,6 @@ Types that numpy has no word for (BF16) are kept as the unsigned words they lie 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -14,7 +13,7 @@ import numpy.typing as npt
 
 from dibs.errors import UpdateError
 
-__all__ = ["BITS", "STORED", "Array", "Tensor", "as_tensor", "finite", "is_float", "narrow", "plain_value", "widen"]
+__all__ = ["STORED", "Array", "Tensor", "as_tensor", "finite", "is_float", "narrow", "plain_value", "widen"]
 
 Array = npt.NDArray[Any]
 #: name in safetensors -> how its words lie in numpy (little-endian)
@@ -23,7 +22,6 @@ STORED = {
     "I64": "<i8", "F16": "<f2", "F32": "<f4", "F64": "<f8", "BF16": "<u2", "C64": "<c8", "F8_E4M3": "|u1",
     "F8_E5M2": "|u1", "F8_E8M0": "|u1",
 }  # fmt: skip
-BITS = {name: 8 * np.dtype(stored).itemsize for name, stored in STORED.items()}
 _FLOATS = ("F16", "F32", "F64", "BF16")
 _NO_AVERAGE = ("C64", "F8_E4M3", "F8_E5M2", "F8_E8M0")
 _NAMES = {np.dtype(stored): name for name, stored in STORED.items() if name not in ("BF16", *_NO_AVERAGE)}
@@ -111,8 +109,3 @@ def finite(words: Array, dtype: str) -> bool:
     if dtype == "BF16":
         return not bool(((words & np.uint16(0x7FFF)) >= np.uint16(0x7F80)).any())
     return bool(np.isfinite(words).all())
-
-
-def size_of(shape: tuple[int, ...]) -> int:
-    """How many values a shape has."""
-    return math.prod(shape)
