@@ -232,3 +232,13 @@ def test_exports_are_left_as_they_were() -> None:
     got["k"][:] = 5
     assert np.array_equal(mine["w"], W)
     assert mine["k"].tolist() == [1]
+
+
+@pytest.mark.parametrize("size", [1e308, 1.7e308, 2**1023])
+def test_sizes_whose_sum_no_float_holds_weigh_all_the_same(size: float) -> None:
+    assert fedavg([{"w": W}, {"w": 3 * W}, {"w": W}], [size, size, 0])["w"].tolist() == (2 * W).tolist()
+
+
+def test_a_size_that_no_float_holds_is_refused() -> None:
+    with pytest.raises(UsageError, match="finite"):
+        fedavg([{"w": W}] * 2, [10**400, 1])

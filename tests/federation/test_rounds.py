@@ -247,6 +247,7 @@ def test_who_has_other_terms_is_refused(store: Store, field: str, said: str, opt
         ("weighs nobody", {"robust": "median", "size": 2}),
         ("number of 0 or more", {"size": float("nan")}),
         ("number of 0 or more", {"size": "3"}),
+        ("number of 0 or more", {"size": 10**400}),
         ("has published nothing", {"export": None}),
         ("exports no tensors", {"export": {}}),
     ],
@@ -332,3 +333,11 @@ def test_memory_does_not_grow_with_the_model_nor_with_the_clients(tmp_path: Path
     tracemalloc.stop()
     assert peak < 12 << 20
     assert (got.tensors["w"] == 1).all()
+
+
+def test_sizes_whose_sum_no_float_holds_do_not_stop_a_round(store: Store) -> None:
+    with pytest.raises(RoundTimeout):
+        alone(store, clients=["a", "b"], size=1e308, within=0.001)
+    got = alone(store, client="b", export=model("b"), clients=["a", "b"], size=1.5e308)
+    assert same(got, fedavg({"a": model("a"), "b": model("b")}, {"a": 1e308, "b": 1.5e308}))
+    assert got.weights == {"a": 0.4, "b": 0.6}

@@ -49,10 +49,10 @@ def check_size(size: object, client: str) -> float | None:
         return None
     try:
         number = float(size) if not isinstance(size, bool | str) else math.nan  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not (math.isfinite(number) and number >= 0):
-        raise UsageError(f"the size of {client!r} is a number of 0 or more, not {size!r}")
+        raise UsageError(f"the size of {client!r} is a finite number of 0 or more, not {size!r:.60}")
     return number
 
 

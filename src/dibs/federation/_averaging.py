@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import math
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -141,8 +141,8 @@ def _bring(
         return (
             "it has a size, and others have none" if update.size is not None else "it has no size, and others have one"
         )
-    if update.size is not None and not (math.isfinite(update.size) and update.size >= 0):
-        return f"its size is {update.size!r}"
+    if update.size is not None and not 0 <= update.size <= sys.float_info.max:  # an int may be longer than any float
+        return f"its size is {update.size!r:.60}"
     try:
         store.fetch(update.blob, path)
     except (NotFound, RecordError) as wrong:
