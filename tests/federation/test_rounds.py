@@ -14,6 +14,7 @@ from tests.parts import at_once, body_at, plant
 from dibs import NotFound, RefusedError, RoundStopped, RoundTimeout, Store, UpdateError, UsageError
 from dibs.backend import MemoryBackend
 from dibs.federation import Tensor, fedavg, gather, latest, open_tensors, participants, rounds_in, runs_in
+from dibs.federation._exports import flatten
 from dibs.federation._files import chunks_of, write_tensors
 from dibs.federation._forgetting import forget
 from dibs.record import encode
@@ -341,3 +342,22 @@ def test_sizes_whose_sum_no_float_holds_do_not_stop_a_round(store: Store) -> Non
     got = alone(store, client="b", export=model("b"), clients=["a", "b"], size=1.5e308)
     assert same(got, fedavg({"a": model("a"), "b": model("b")}, {"a": 1e308, "b": 1.5e308}))
     assert got.weights == {"a": 0.4, "b": 0.6}
+
+
+def test_a_base_with_nan_is_refused_before_anything_is_published(store: Store) -> None:
+    with pytest.raises(UpdateError, match="the base cannot be used: tensor 'w' holds NaN"):
+        alone(store, clip=1.0, base={**model("a"), "w": model("a")["w"] * np.float32("nan")})
+    assert keys_of(store) == []
+
+
+def test_a_base_with_nan_that_another_program_published_ends_the_round(store: Store) -> None:
+    """The average would be NaN for everybody, and a client with it no use in any later round."""
+    options = {"clients": ["a", "b"], "clip": 1.0, "base": model("z")}
+    with pytest.raises(RoundTimeout):
+        alone(store, within=0.001, **options)
+    base = {name: Tensor("F64", array * np.nan) if array.dtype == "f8" else array for name, array in model("z").items()}
+    blob = store.put(chunks_of(flatten(base, "")[0], {}))
+    plant(store, KEYS.terms(0), {**body_at(store, KEYS.terms(0)), "base": blob})
+    plant(store, KEYS.update(0, "b"), {**body_at(store, KEYS.update(0, "a")), "client": "b", "nonce": "1" * 32})
+    with pytest.raises(RoundStopped, match="the base cannot be used: tensor 'b' holds NaN"):
+        alone(store, export=None, **options)

@@ -15,12 +15,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from dibs._clock import iso
-from dibs.errors import DibsError, NotFound, NotOwner, RecordError, StoreError, UsageError
+from dibs.errors import DibsError, NotFound, NotOwner, RecordError, StoreError, UpdateError, UsageError
 from dibs.store import Held, RoundKeys, Store
 from dibs.study._quiet import beat_s_of
 
 from ._exports import Flat, difference, layout_of
-from ._fedavg import averaged_pieces, scales_of, unfit
+from ._fedavg import averaged_pieces, demand_base, scales_of, unfit
 from ._files import open_tensors, stream
 from ._layouts import layout_in
 from ._look import Round
@@ -114,16 +114,21 @@ def compute(
                 why = str(wrong)
         if why is not None:
             return End(None, {}, rejected, missing, why, attempt)
-        base = open_tensors(store.fetch(terms.base, Path(folder) / "base")) if terms.base is not None else None
-        flats = list(files.values())
-        scales = scales_of(flats, rule, base)
+        base_file = store.fetch(terms.base, Path(folder) / "base") if terms.base is not None else None
+        flats, result = list(files.values()), Path(folder) / "average"
+        try:
+            base = open_tensors(base_file) if base_file is not None else None
+            if base is not None:
+                demand_base(base, layout_of(flats[0]))
+            scales = scales_of(flats, rule, base)
 
-        def pieces(name: str) -> Iterator[Array]:
-            return averaged_pieces(name, flats, rule, weights, scales, base)
+            def pieces(name: str) -> Iterator[Array]:
+                return averaged_pieces(name, flats, rule, weights, scales, base)
 
-        result = Path(folder) / "average"
-        with result.open("xb") as file:
-            file.writelines(stream(layout_of(flats[0]), {"run": run, "round": str(number)}, pieces))
+            with result.open("xb") as file:
+                file.writelines(stream(layout_of(flats[0]), {"run": run, "round": str(number)}, pieces))
+        except UpdateError as wrong:
+            return End(None, {}, rejected, missing, str(wrong), attempt)
         blob = (keep or store.put)(result)
         told = dict(zip(files, weights, strict=True)) if weights is not None else dict.fromkeys(files)
         return End(blob, told, rejected, missing, None, attempt)

@@ -13,7 +13,8 @@ from dibs.errors import NotFound, RoundStopped, UsageError
 from dibs.store import Store
 
 from ._answer import Export, Standing, agree, answer, check_size
-from ._exports import difference, flatten, layout_of, unflatten
+from ._exports import flatten, layout_of, unflatten
+from ._fedavg import demand_base
 from ._files import chunks_of, open_tensors
 from ._forgetting import forget
 from ._layouts import keep_layout
@@ -163,9 +164,7 @@ def _terms(
     layout, digest = layout_of(own.tensors), None
     if base is not None:
         origin, _ = flatten(base, "base")
-        found = difference(layout_of(origin), layout)
-        if found is not None:
-            raise UsageError(f"tensor {found[0]!r} of the base {found[1]}")
+        demand_base(origin, layout)
         digest = store.put(chunks_of(origin, {"run": run, "round": str(round), "client": ""}))
     kept = keep_layout(store, layout, own.nested)
     return Terms(tuple(asked), quorum, rule.to_json(), kept, own.size is not None, digest, own.nested)

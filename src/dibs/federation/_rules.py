@@ -46,7 +46,7 @@ class Rule:
         if self.robust not in (None, "median"):
             trim_of(self.robust)
         if self.clip is not None and not (
-            isinstance(self.clip, int | float) and math.isfinite(self.clip) and self.clip > 0
+            type(self.clip) in (int, float) and math.isfinite(self.clip) and self.clip > 0
         ):
             raise UsageError(f"clip is a length above 0, not {self.clip!r}")
         if self.bad not in ("stop", "drop"):

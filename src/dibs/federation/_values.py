@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dibs.errors import UpdateError
+from dibs.record._safetensors import MOST_DIMENSIONS
 
 __all__ = ["STORED", "Array", "Tensor", "as_tensor", "finite", "is_float", "narrow", "plain_value", "widen"]
 
@@ -59,7 +60,7 @@ def as_tensor(value: Any, client: str, name: str) -> Tensor:
             )  # fmt: skip
         found = value
     else:
-        array = np.asarray(value)
+        array = _array(value, client, name)
         dtype = _NAMES.get(array.dtype.newbyteorder("<"))
         if dtype is None:
             raise UpdateError(
@@ -68,12 +69,32 @@ def as_tensor(value: Any, client: str, name: str) -> Tensor:
                 client=client, tensor=name,
             )  # fmt: skip
         found = Tensor(dtype, array.astype(STORED[dtype], copy=False))
+    if len(found.shape) > MOST_DIMENSIONS:
+        raise UpdateError(
+            f"tensor {name!r} of {client!r} has {len(found.shape)} dimensions, and {MOST_DIMENSIONS} is the most: reshape it",
+            client=client, tensor=name,
+        )  # fmt: skip
     if found.dtype in _NO_AVERAGE:
         raise UpdateError(
             f"tensor {name!r} of {client!r} is of type {found.dtype}, which cannot be averaged: widen it before",
             client=client, tensor=name,
         )  # fmt: skip
     return found
+
+
+def _array(value: Any, client: str, name: str) -> Array:
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError, RuntimeError) as wrong:  # a ragged list; what another library will not hand over
+        raise UpdateError(
+            f"tensor {name!r} of {client!r} cannot be read as an array: {str(wrong)[:200]}", client=client, tensor=name
+        ) from None
+    if np.ma.is_masked(value):
+        raise UpdateError(
+            f"tensor {name!r} of {client!r} has masked values, and an average knows no masks: fill them before",
+            client=client, tensor=name,
+        )  # fmt: skip
+    return array
 
 
 def plain_value(tensor: Tensor) -> Array | Tensor:
