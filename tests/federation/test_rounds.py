@@ -242,7 +242,12 @@ def test_who_has_other_terms_is_refused(store: Store, field: str, said: str, opt
         ("a whole number from 0", {"round": -1}),
         ("a whole number from 0", {"round": True}),
         ("quorum is a number from 1 to 1", {"quorum": 2}),
-        ("within is above 0", {"within": 0}),
+        ("within is a number of seconds above 0", {"within": 0}),
+        ("within is a number of seconds above 0", {"within": "5"}),
+        ("grace is a number of seconds not below 0", {"grace": None}),
+        ("stale_s is a number of seconds above 0", {"stale_s": float("nan")}),
+        ("stale_s is a number of seconds above 0", {"stale_s": "5"}),
+        ("seed is a whole number", {"seed": "x"}),
         ("keep is a number", {"keep": 0}),
         ("go together", {"clip": 1.0}),
         ("weighs nobody", {"robust": "median", "size": 2}),
@@ -361,3 +366,28 @@ def test_a_base_with_nan_that_another_program_published_ends_the_round(store: St
     plant(store, KEYS.update(0, "b"), {**body_at(store, KEYS.update(0, "a")), "client": "b", "nonce": "1" * 32})
     with pytest.raises(RoundStopped, match="the base cannot be used: tensor 'b' holds NaN"):
         alone(store, export=None, **options)
+
+
+@pytest.mark.parametrize(
+    ("field", "options"),
+    [("clients", {"clients": ["a", "b", "c"]}), ("quorum", {"quorum": 1}), ("rule", {"robust": "median"})],
+)
+def test_who_brings_nothing_and_has_other_terms_is_refused_too(
+    store: Store, field: str, options: dict[str, Any]
+) -> None:
+    with pytest.raises(RoundTimeout):
+        alone(store, clients=["a", "b"], within=0.001)
+    with pytest.raises(RefusedError) as caught:
+        alone(store, export=None, **{"clients": ["a", "b"], **options})
+    assert caught.value.field == field
+
+
+def test_who_draws_other_clients_is_told_and_does_not_wait_for_itself(store: Store) -> None:
+    asked = participants(NAMES, "r", 0, 0.4)
+    other = next(seed for seed in range(1, 99) if participants(NAMES, "r", 0, 0.4, seed)[0] not in asked)
+    (mine, _), options = asked, {"clients": NAMES, "share": 0.4}
+    with pytest.raises(RoundTimeout):
+        alone(store, client=mine, export=model(mine), within=0.001, **options)
+    idle = next(name for name in NAMES if name not in participants(NAMES, "r", 0, 0.4, other))
+    with pytest.raises(RefusedError, match="begun with clients"):
+        alone(store, client=idle, export=None, seed=other, **options)

@@ -12,11 +12,10 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from dibs._clock import iso
 from dibs.errors import DibsError, NotFound, NotOwner, RecordError, StoreError, UpdateError, UsageError
-from dibs.store import Held, RoundKeys, Store
+from dibs.store import Held, Pauses, RoundKeys, Store
 from dibs.study._quiet import beat_s_of
 
 from ._exports import Flat, difference, layout_of
@@ -25,6 +24,7 @@ from ._files import open_tensors, stream
 from ._layouts import layout_in
 from ._look import Round
 from ._records import End, Terms, Update
+from ._room import room
 from ._rules import Rule, weights_of
 from ._values import Array
 
@@ -34,12 +34,10 @@ log = logging.getLogger("dibs")
 POISON = "poison"
 
 
-def average_round(
-    round: Round, attempt: int, stale_s: float, me: str | None, work: Path | None, *, poison: bool
-) -> bool:
+def average_round(round: Round, attempt: int, stale_s: float, me: str | None, *, poison: bool) -> bool:
     """Claim that attempt and bring the round to its end; False if somebody else has the attempt.
 
-    ``poison``: too many have died over it, so it ends without an average. ``work``: where the updates are put meanwhile.
+    ``poison``: too many have died over it, so it ends without an average.
     Raises StoreError (the attempt is then free for others at once).
     """
     store, terms = round.store, round.terms
@@ -63,7 +61,7 @@ def average_round(
                 reason = "everybody who averaged it died over it (poison)"
                 end = End(None, {}, {}, tuple(c for c in terms.clients if c not in of), reason, attempt)
             else:
-                end = compute(store, round.run, round.number, terms, of, round.updates, attempt, work)
+                end = compute(store, round.run, round.number, terms, of, round.updates, attempt)
             for client, why in end.rejected.items():
                 log.warning("round %d of %r: the update of %r is rejected: %s", round.number, round.run, client, why)
             publish_end(store, round.run, round.number, end, me)
@@ -77,9 +75,15 @@ def average_round(
 
 
 def publish_end(store: Store, run: str, number: int, end: End, me: str | None) -> bool:
-    """Claim the round's end; False if it has one. Durable when it returns."""
+    """Claim the round's end; False if it has one, which then can be read. Durable when it returns. Raises StoreError."""
     body = {**store.head("average", me), "run": run, "round": number, **end.to_json()}
-    return store.settler.claim(RoundKeys(run).average(number), body, durable=True) is not None
+    key = RoundKeys(run).average(number)
+    if store.settler.claim(key, body, durable=True) is not None:
+        return True
+    pauses = Pauses(store.settler, key)
+    while Round(store, run, number).read(key) is None:  # claimed by mkdir, and not written yet, or never
+        next(pauses)
+    return False
 
 
 def compute(
@@ -90,7 +94,6 @@ def compute(
     of: Mapping[str, str],
     updates: Mapping[str, Update],
     attempt: int,
-    work: Path | None,
     keep: Callable[[Path], str] | None = None,
 ) -> End:
     """The end that these updates make: always the same. ``keep``: what becomes of the file, and its digest; None: the store has it.
@@ -100,10 +103,10 @@ def compute(
     rule = Rule(**terms.rule)
     missing = tuple(client for client in terms.clients if client not in of)
     rejected: dict[str, str] = {}
-    with TemporaryDirectory(dir=work, prefix="dibs-round-") as folder:
+    with room() as folder:
         files: dict[str, Flat] = {}
         for at, client in enumerate(sorted(of)):
-            why = _bring(store, terms, updates.get(client), of[client], Path(folder) / f"{at}", files)
+            why = _bring(store, terms, updates.get(client), of[client], folder / f"{at}", files)
             if why is not None:
                 rejected[client] = why
         why = _cannot(terms, rule, files, rejected)
@@ -114,8 +117,8 @@ def compute(
                 why = str(wrong)
         if why is not None:
             return End(None, {}, rejected, missing, why, attempt)
-        base_file = store.fetch(terms.base, Path(folder) / "base") if terms.base is not None else None
-        flats, result = list(files.values()), Path(folder) / "average"
+        base_file = store.fetch(terms.base, folder / "base") if terms.base is not None else None
+        flats, result = list(files.values()), folder / "average"
         try:
             base = open_tensors(base_file) if base_file is not None else None
             if base is not None:

@@ -106,7 +106,7 @@ def _size(client: str, size: object) -> float:
     except OverflowError:
         number = math.inf
     if not (math.isfinite(number) and number >= 0):
-        raise UsageError(f"the size of {client!r} is 0 or more, and finite, not {str(size):.60}")
+        raise UsageError(f"the size of {client!r} is 0 or more, and finite, not {size!s:.60}")
     return number
 
 
