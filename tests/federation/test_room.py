@@ -43,3 +43,8 @@ def test_verify_looks_there_too(store: Store, tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("DIBS_WORK", str(tmp_path / "gone"))
     with pytest.raises(StoreError, match="gone, where updates lie"):
         list(verify(store, "r"))
+
+
+def test_too_many_open_files_are_no_full_disk(store: Store) -> None:
+    with pytest.raises(StoreError, match="ulimit -n"), room():
+        raise OSError(errno.EMFILE, "Too many open files")

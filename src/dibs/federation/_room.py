@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
@@ -23,6 +24,11 @@ def room() -> Iterator[Path]:
     except DibsError:
         raise
     except OSError as wrong:
+        if wrong.errno in (errno.EMFILE, errno.ENFILE):
+            raise StoreError(
+                f"too many files are open ({wrong.strerror}): an averager holds one for each client, and so does each average "
+                "that is kept; raise `ulimit -n`, or keep fewer"
+            ) from wrong
         where = there or tempfile.gettempdir()
         raise StoreError(
             f"{where}, where updates lie while they are averaged, cannot be used ({wrong.strerror or wrong}): make room there, "
