@@ -391,3 +391,14 @@ def test_who_draws_other_clients_is_told_and_does_not_wait_for_itself(store: Sto
     idle = next(name for name in NAMES if name not in participants(NAMES, "r", 0, 0.4, other))
     with pytest.raises(RefusedError, match="begun with clients"):
         alone(store, client=idle, export=None, seed=other, **options)
+
+
+def test_a_blob_that_somebody_removed_is_brought_again_by_its_own_client(store: Store) -> None:
+    clients = {"clients": ["a", "b"]}
+    with pytest.raises(RoundTimeout):
+        alone(store, within=0.001, **clients)
+    store.backend.delete(blob_key(body_at(store, KEYS.update(0, "a"))["blob"]))
+    with pytest.raises(RoundTimeout):
+        alone(store, within=0.001, **clients)
+    got = alone(store, client="b", export=model("b"), **clients)
+    assert same(got, fedavg({"a": model("a"), "b": model("b")}))
