@@ -9,7 +9,7 @@ import pytest
 from tests.federation.rounds import keys_of, model, same
 from tests.parts import FakeClock, FakeMachine
 
-from dibs import RoundTimeout, Store, UnsureError
+from dibs import RecordError, RoundTimeout, Store, UnsureError
 from dibs.backend import FolderBackend
 from dibs.federation import fedavg, gather
 from dibs.store import RoundKeys
@@ -72,3 +72,12 @@ def test_what_was_claimed_and_never_written_is_named(store: Store, key: str) -> 
     with pytest.raises(UnsureError, match=key):
         one(store)
     assert len(keys_of(store)) < 9
+
+
+def test_a_folder_where_the_averaging_should_be_is_named(tmp_path: Path) -> None:
+    """It takes the name, and no listing shows it."""
+    (tmp_path / "s" / KEYS.averaging(0, 0)).mkdir(parents=True)
+    backend = FolderBackend(tmp_path / "s")
+    backend.prepare()
+    with pytest.raises(RecordError, match="averaging/0"):
+        one(Store.over(backend, FakeMachine()))

@@ -52,6 +52,7 @@ def average_round(round: Round, attempt: int, stale_s: float, me: str | None, *,
     }  # fmt: skip
     held = store.settler.claim(RoundKeys(round.run).averaging(round.number, attempt), body)
     if held is None:
+        round.look_at_try(attempt)  # an old listing may have left it out; and a folder of that name is never in one
         return False
     for client in of:
         round.look_at(client)  # an old listing may have left it out

@@ -67,7 +67,7 @@ class Round:
             elif part == "late":
                 self.late.add(known.get(rest) or unescape(rest) or rest)
             elif part == "averaging" and rest.isdecimal() and rest.isascii():
-                self._try(int(rest))
+                self.look_at_try(int(rest))
         if self.end is None and ("average" in names or self.tries):  # an old listing may have left it out
             there = self.read(self.keys.average(self.number))
             self.end = end_of(there.data, self.keys.average(self.number)) if there is not None else None
@@ -88,7 +88,8 @@ class Round:
         except RecordError as wrong:
             self.unreadable[key] = str(wrong)
 
-    def _try(self, attempt: int) -> None:
+    def look_at_try(self, attempt: int) -> None:
+        """Read an attempt at averaging, unless it is over. Raises RecordError for a name that no record can have."""
         if attempt in self.tries and self.tries[attempt].closed:
             return
         key = self.keys.averaging(self.number, attempt)
