@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.federation.rounds import NAMES, keys_of, model, same, together
+from tests.federation.rounds import NAMES, keys_of, model, same, together, write_tensors
 from tests.parts import at_once, body_at, plant
 
 from dibs import NotFound, RefusedError, RoundStopped, RoundTimeout, Store, UpdateError, UsageError
 from dibs.backend import MemoryBackend
 from dibs.federation import Tensor, fedavg, gather, latest, open_tensors, participants, rounds_in, runs_in
 from dibs.federation._exports import flatten
-from dibs.federation._files import chunks_of, write_tensors
+from dibs.federation._files import chunks_of
 from dibs.federation._forgetting import forget
 from dibs.record import encode
 from dibs.store import RoundKeys, blob_key
@@ -402,3 +402,12 @@ def test_a_blob_that_somebody_removed_is_brought_again_by_its_own_client(store: 
         alone(store, within=0.001, **clients)
     got = alone(store, client="b", export=model("b"), **clients)
     assert same(got, fedavg({"a": model("a"), "b": model("b")}))
+
+
+def test_names_too_long_for_a_header_are_refused_before_anything_is_published(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dibs.federation._header.MOST_BYTES", 100)
+    with pytest.raises(UpdateError, match="that is too many"):
+        alone(store)
+    assert keys_of(store) == []

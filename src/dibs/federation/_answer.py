@@ -103,11 +103,10 @@ def _layouts(store: Store, theirs: str, ours: str) -> str:
     return f"tensor {found[0]!r} of this client {found[1]}"
 
 
-def answer(round: Round, export: Export, me: str | None) -> Standing:
+def answer(round: Round, export: Export, digest: str, me: str | None) -> Standing:
     """Publish the update if the client has none yet. "same": it had published these very bytes; "first": others, which count;
     "late": the round is being averaged without it. Raises StoreError."""
     mine = round.updates.get(export.client) or _published(round, export.client)
-    digest = export.digest()
     if mine is None:
         if round.refresh().of is not None or round.end is not None:
             return "late"  # nothing is sent that nobody will look at; the caller says so in the store

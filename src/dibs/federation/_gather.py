@@ -107,15 +107,25 @@ def gather(
         pass  # who averages needs one: better told now than when all wait for it
     standing: Standing = "none"
     agreed = {"clients": asked, "quorum": quorum, "rule": rule.to_json()} if own is None and client is not None else {}
+    digest = None
     if own is not None:
+        digest = own.digest()  # and so its header can be made
         agree(seen, _terms(opened, asked, quorum, rule, own, base, run, round), me)
-        standing = answer(seen.refresh(), own, me)
+        standing = answer(seen.refresh(), own, digest, me)
     elif client in asked and client not in seen.updates:
         raise UsageError(f"{client!r} is in round {round} of {run!r} and has published nothing: give its export")
     elif client in asked:
         standing = "same"
-    digest = own.digest() if own is not None and standing == "late" else None
-    wait_for_end(seen, client if standing != "none" else None, digest, within, grace, stale_s, me, agreed)
+    wait_for_end(
+        seen,
+        client if standing != "none" else None,
+        digest if standing == "late" else None,
+        within,
+        grace,
+        stale_s,
+        me,
+        agreed,
+    )
     if keep is not None:
         forget(opened, run, round - keep, me)
     if standing != "none" and seen.of is not None and client not in seen.of:
