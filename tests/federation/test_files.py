@@ -13,13 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
+from tests.federation.rounds import write_tensors
 from tests.parts import UNHURRIED
 
 from dibs import UpdateError
 from dibs.federation import Tensor
 from dibs.federation._exports import flatten
 from dibs.federation._fedavg import unfit
-from dibs.federation._files import chunks_of, open_tensors, write_tensors
+from dibs.federation._files import chunks_of, open_tensors
 from dibs.record._safetensors import parse_header
 
 TYPES = [

@@ -28,10 +28,9 @@ from ._room import room
 from ._rules import Rule, weights_of
 from ._values import Array
 
-__all__ = ["POISON", "average_round", "compute", "publish_end"]
+__all__ = ["average_round", "compute"]
 
 log = logging.getLogger("dibs")
-POISON = "poison"
 
 
 def average_round(round: Round, attempt: int, stale_s: float, me: str | None, *, poison: bool) -> bool:
@@ -65,26 +64,25 @@ def average_round(round: Round, attempt: int, stale_s: float, me: str | None, *,
                 end = compute(store, round.run, round.number, terms, of, round.updates, attempt)
             for client, why in end.rejected.items():
                 log.warning("round %d of %r: the update of %r is rejected: %s", round.number, round.run, client, why)
-            publish_end(store, round.run, round.number, end, me)
+            _publish(store, round.run, round.number, end, me)
     except BaseException as wrong:
         with contextlib.suppress(DibsError):  # a dead store: then it is found quiet
             _close(store, held, "interrupted", f"{type(wrong).__name__}: {wrong}"[:500])
         raise
     with contextlib.suppress(NotOwner):
-        _close(store, held, "failed" if poison else "done", POISON if poison else None)
+        _close(store, held, "failed" if poison else "done", "poison" if poison else None)
     return True
 
 
-def publish_end(store: Store, run: str, number: int, end: End, me: str | None) -> bool:
-    """Claim the round's end; False if it has one, which then can be read. Durable when it returns. Raises StoreError."""
+def _publish(store: Store, run: str, number: int, end: End, me: str | None) -> None:
+    """Claim the round's end, if it has none. Then there is one, and it is durable. Raises StoreError."""
     body = {**store.head("average", me), "run": run, "round": number, **end.to_json()}
     key = RoundKeys(run).average(number)
     if store.settler.claim(key, body, durable=True) is not None:
-        return True
+        return
     pauses = Pauses(store.settler, key)
     while Round(store, run, number).read(key) is None:  # claimed by mkdir, and not written yet, or never
         next(pauses)
-    return False
 
 
 def compute(

@@ -17,7 +17,7 @@ from ._exports import Flat, Layout, layout_of
 from ._header import header_bytes, places_of
 from ._values import STORED, Array, Tensor
 
-__all__ = ["Mapped", "chunks_of", "open_tensors", "stream", "write_tensors"]
+__all__ = ["Mapped", "chunks_of", "open_tensors", "stream"]
 
 _CHUNK = 1 << 20
 
@@ -80,9 +80,3 @@ def chunks_of(tensors: Flat, metadata: Mapping[str, str]) -> Iterator[bytes]:
             yield words[at : at + step]
 
     return stream(layout_of(tensors), metadata, pieces)
-
-
-def write_tensors(path: str | os.PathLike[str], tensors: Flat, metadata: Mapping[str, str]) -> None:
-    """Write them to a new file."""
-    with Path(path).open("xb") as file:
-        file.writelines(chunks_of(tensors, metadata))

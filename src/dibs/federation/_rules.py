@@ -18,10 +18,9 @@ from dibs.errors import UsageError
 
 from ._values import Array, is_float, narrow, widen
 
-__all__ = ["OTHERS", "Rule", "combine", "squares", "sum_of", "weights_of"]
+__all__ = ["Rule", "combine", "squares", "sum_of", "weights_of"]
 
 Others = Literal["first", "max"]
-OTHERS = ("first", "max")
 _LARGE = 2.0**1000
 Doubles = npt.NDArray[np.float64]
 
@@ -51,7 +50,7 @@ class Rule:
             raise UsageError(f"clip is a length above 0, not {self.clip!r}")
         if self.bad not in ("stop", "drop"):
             raise UsageError(f"bad is 'stop' or 'drop', not {self.bad!r}")
-        if self.others not in OTHERS:
+        if self.others not in ("first", "max"):
             raise UsageError(f"others is 'first' or 'max', not {self.others!r}")
 
     def to_json(self) -> dict[str, Any]:
