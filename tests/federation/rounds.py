@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ from tests.parts import at_once
 
 from dibs import Store
 from dibs.federation import Gathered, gather
+from dibs.federation._exports import Flat
+from dibs.federation._files import chunks_of
 from dibs.store import RoundKeys
 
 NAMES = ["a", "b", "c", "d", "e"]
@@ -52,3 +55,9 @@ def keys_of(store: Store, run: str = "r", round: int = 0) -> list[str]:
     """The names under a round, without the folder."""
     base = RoundKeys(run).round(round)
     return sorted(entry.key.removeprefix(base) for entry in store.backend.list(base))
+
+
+def write_tensors(path: Path, tensors: Flat, metadata: Mapping[str, str]) -> None:
+    """A new file with these tensors."""
+    with path.open("xb") as file:
+        file.writelines(chunks_of(tensors, metadata))

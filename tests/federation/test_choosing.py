@@ -40,7 +40,17 @@ def test_the_share_is_drawn_anew_for_each_round_and_fairly() -> None:
 
 @pytest.mark.parametrize(
     ("clients", "share"),
-    [([], 1.0), (["a", "a"], 1.0), ("abc", 1.0), ([""], 1.0), ([3], 1.0), (TEN, 0), (TEN, 1.1), (TEN, True)],
+    [
+        ([], 1.0),
+        (["a", "a"], 1.0),
+        ("abc", 1.0),
+        ([""], 1.0),
+        ([3], 1.0),
+        (["\ud800"], 1.0),
+        (TEN, 0),
+        (TEN, 1.1),
+        (TEN, True),
+    ],
 )
 def test_who_cannot_be_meant(clients: Any, share: float) -> None:
     with pytest.raises(UsageError):
@@ -99,3 +109,9 @@ def test_a_step_keeps_types_shapes_and_its_arguments(server: Any) -> None:
 def test_optimisers_that_cannot_be_meant(make: Any) -> None:
     with pytest.raises(UsageError):
         make()
+
+
+@pytest.mark.parametrize("seed", ["x", None, True, float("nan")])
+def test_a_seed_is_a_whole_number(seed: Any) -> None:
+    with pytest.raises(UsageError, match="seed is a whole number"):
+        participants(TEN, "r", 0, 0.3, seed)

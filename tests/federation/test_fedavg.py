@@ -232,3 +232,36 @@ def test_exports_are_left_as_they_were() -> None:
     got["k"][:] = 5
     assert np.array_equal(mine["w"], W)
     assert mine["k"].tolist() == [1]
+
+
+@pytest.mark.parametrize("size", [1e308, 1.7e308, 2**1023])
+def test_sizes_whose_sum_no_float_holds_weigh_all_the_same(size: float) -> None:
+    assert fedavg([{"w": W}, {"w": 3 * W}, {"w": W}], [size, size, 0])["w"].tolist() == (2 * W).tolist()
+
+
+def test_a_size_that_no_float_holds_is_refused() -> None:
+    with pytest.raises(UsageError, match="finite"):
+        fedavg([{"w": W}] * 2, [10**400, 1])
+
+
+FAR = np.array([np.finfo("f8").max])
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_average_that_is_not_finite_is_none() -> None:
+    """Clipped from the other end of what a float holds: the way from there is longer than any float."""
+    with pytest.raises(UpdateError, match="the average of tensor 'w' is beyond what F64 holds"):
+        fedavg([{"w": FAR}, {"w": -FAR}], clip=1.0, base={"w": FAR})
+
+
+@pytest.mark.parametrize(
+    ("said", "value"),
+    [
+        ("cannot be read as an array", [[1], [1, 2]]),
+        ("has masked values", np.ma.array([1.0, 2.0], mask=[0, 1])),
+        ("has 33 dimensions, and 32 is the most", Tensor("F32", np.zeros((1,) * 33, "<f4"))),
+    ],
+)
+def test_what_no_machine_could_average_is_refused_before_it_is_sent(said: str, value: Any) -> None:
+    with pytest.raises(UpdateError, match=f"tensor 'w' of 'a' {said}"):
+        fedavg({"a": {"w": value}, "b": {"w": value}})

@@ -122,3 +122,27 @@ def test_the_time_counts_from_when_somebody_began_to_average() -> None:
     with pytest.raises(RoundTimeout):
         gather(store, model("a"), **{**TWO, "within": 50})  # shorter than the patience
     assert store.backend.read(KEYS.averaging(0, 1)) is None
+
+
+def test_an_outage_is_not_waited_for_longer_than_the_round() -> None:
+    class Down(MemoryBackend):
+        down = False
+
+        def list(self, prefix: str, after: str = "", *, details: bool = False) -> Any:
+            if self.down:
+                raise StoreError("made up", key=prefix)
+            return super().list(prefix, after, details=details)
+
+    class Breaking(FakeClock):
+        def sleep(self, seconds: float) -> None:
+            super().sleep(seconds)
+            backend.down = True
+
+    clock = Breaking()
+    backend = Down(clock=clock.wall)
+    machine = FakeMachine()
+    machine.clock = clock
+    before = clock.now
+    with pytest.raises(StoreError, match="made up"):
+        gather(Store.over(backend, machine, patience_s=60.0), model("a"), **{**TWO, "within": 5})
+    assert clock.now - before < 10

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.federation.rounds import NAMES, keys_of, model, same, together
+from tests.federation.rounds import NAMES, keys_of, model, same, together, write_tensors
 from tests.parts import at_once, body_at, plant
 
 from dibs import NotFound, RefusedError, RoundStopped, RoundTimeout, Store, UpdateError, UsageError
 from dibs.backend import MemoryBackend
 from dibs.federation import Tensor, fedavg, gather, latest, open_tensors, participants, rounds_in, runs_in
-from dibs.federation._files import chunks_of, write_tensors
+from dibs.federation._exports import flatten
+from dibs.federation._files import chunks_of
 from dibs.federation._forgetting import forget
 from dibs.record import encode
 from dibs.store import RoundKeys, blob_key
@@ -241,12 +242,18 @@ def test_who_has_other_terms_is_refused(store: Store, field: str, said: str, opt
         ("a whole number from 0", {"round": -1}),
         ("a whole number from 0", {"round": True}),
         ("quorum is a number from 1 to 1", {"quorum": 2}),
-        ("within is above 0", {"within": 0}),
+        ("within is a number of seconds above 0", {"within": 0}),
+        ("within is a number of seconds above 0", {"within": "5"}),
+        ("grace is a number of seconds not below 0", {"grace": None}),
+        ("stale_s is a number of seconds above 0", {"stale_s": float("nan")}),
+        ("stale_s is a number of seconds above 0", {"stale_s": "5"}),
+        ("seed is a whole number", {"seed": "x"}),
         ("keep is a number", {"keep": 0}),
         ("go together", {"clip": 1.0}),
         ("weighs nobody", {"robust": "median", "size": 2}),
         ("number of 0 or more", {"size": float("nan")}),
         ("number of 0 or more", {"size": "3"}),
+        ("number of 0 or more", {"size": 10**400}),
         ("has published nothing", {"export": None}),
         ("exports no tensors", {"export": {}}),
     ],
@@ -332,3 +339,75 @@ def test_memory_does_not_grow_with_the_model_nor_with_the_clients(tmp_path: Path
     tracemalloc.stop()
     assert peak < 12 << 20
     assert (got.tensors["w"] == 1).all()
+
+
+def test_sizes_whose_sum_no_float_holds_do_not_stop_a_round(store: Store) -> None:
+    with pytest.raises(RoundTimeout):
+        alone(store, clients=["a", "b"], size=1e308, within=0.001)
+    got = alone(store, client="b", export=model("b"), clients=["a", "b"], size=1.5e308)
+    assert same(got, fedavg({"a": model("a"), "b": model("b")}, {"a": 1e308, "b": 1.5e308}))
+    assert got.weights == {"a": 0.4, "b": 0.6}
+
+
+def test_a_base_with_nan_is_refused_before_anything_is_published(store: Store) -> None:
+    with pytest.raises(UpdateError, match="the base cannot be used: tensor 'w' holds NaN"):
+        alone(store, clip=1.0, base={**model("a"), "w": model("a")["w"] * np.float32("nan")})
+    assert keys_of(store) == []
+
+
+def test_a_base_with_nan_that_another_program_published_ends_the_round(store: Store) -> None:
+    """The average would be NaN for everybody, and a client with it no use in any later round."""
+    options = {"clients": ["a", "b"], "clip": 1.0, "base": model("z")}
+    with pytest.raises(RoundTimeout):
+        alone(store, within=0.001, **options)
+    base = {name: Tensor("F64", array * np.nan) if array.dtype == "f8" else array for name, array in model("z").items()}
+    blob = store.put(chunks_of(flatten(base, "")[0], {}))
+    plant(store, KEYS.terms(0), {**body_at(store, KEYS.terms(0)), "base": blob})
+    plant(store, KEYS.update(0, "b"), {**body_at(store, KEYS.update(0, "a")), "client": "b", "nonce": "1" * 32})
+    with pytest.raises(RoundStopped, match="the base cannot be used: tensor 'b' holds NaN"):
+        alone(store, export=None, **options)
+
+
+@pytest.mark.parametrize(
+    ("field", "options"),
+    [("clients", {"clients": ["a", "b", "c"]}), ("quorum", {"quorum": 1}), ("rule", {"robust": "median"})],
+)
+def test_who_brings_nothing_and_has_other_terms_is_refused_too(
+    store: Store, field: str, options: dict[str, Any]
+) -> None:
+    with pytest.raises(RoundTimeout):
+        alone(store, clients=["a", "b"], within=0.001)
+    with pytest.raises(RefusedError) as caught:
+        alone(store, export=None, **{"clients": ["a", "b"], **options})
+    assert caught.value.field == field
+
+
+def test_who_draws_other_clients_is_told_and_does_not_wait_for_itself(store: Store) -> None:
+    asked = participants(NAMES, "r", 0, 0.4)
+    other = next(seed for seed in range(1, 99) if participants(NAMES, "r", 0, 0.4, seed)[0] not in asked)
+    (mine, _), options = asked, {"clients": NAMES, "share": 0.4}
+    with pytest.raises(RoundTimeout):
+        alone(store, client=mine, export=model(mine), within=0.001, **options)
+    idle = next(name for name in NAMES if name not in participants(NAMES, "r", 0, 0.4, other))
+    with pytest.raises(RefusedError, match="begun with clients"):
+        alone(store, client=idle, export=None, seed=other, **options)
+
+
+def test_a_blob_that_somebody_removed_is_brought_again_by_its_own_client(store: Store) -> None:
+    clients = {"clients": ["a", "b"]}
+    with pytest.raises(RoundTimeout):
+        alone(store, within=0.001, **clients)
+    store.backend.delete(blob_key(body_at(store, KEYS.update(0, "a"))["blob"]))
+    with pytest.raises(RoundTimeout):
+        alone(store, within=0.001, **clients)
+    got = alone(store, client="b", export=model("b"), **clients)
+    assert same(got, fedavg({"a": model("a"), "b": model("b")}))
+
+
+def test_names_too_long_for_a_header_are_refused_before_anything_is_published(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dibs.federation._header.MOST_BYTES", 100)
+    with pytest.raises(UpdateError, match="that is too many"):
+        alone(store)
+    assert keys_of(store) == []

@@ -29,8 +29,8 @@ def verb(store: str | None, run: str | None, rounds: tuple[int, ...], as_json: b
     """Compute averages once more, and compare bit for bit.
 
     The updates of each round are fetched, checked and averaged as whoever averaged them did. The file must be the one
-    that was published, and who was rejected must be the same. It needs room for a round's updates in the machine's temporary
-    folder, and writes nothing to the store.
+    that was published, and who was rejected must be the same. It needs room for a round's updates under DIBS_WORK, or in the
+    machine's temporary folder, and writes nothing to the store.
 
     \b
     Example:

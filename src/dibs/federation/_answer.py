@@ -7,7 +7,7 @@ import logging
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, final
+from typing import Any, Literal, final
 
 from dibs.errors import RefusedError, UsageError
 from dibs.store import Pauses, RoundKeys, Store
@@ -19,7 +19,7 @@ from ._layouts import layout_in
 from ._look import Round
 from ._records import Terms, Update, update_of
 
-__all__ = ["Export", "Standing", "agree", "answer", "check_size", "say_late"]
+__all__ = ["Export", "Standing", "agree", "answer", "check_size", "demand_same", "say_late"]
 
 log = logging.getLogger("dibs")
 Standing = Literal["new", "same", "first", "late", "none"]
@@ -49,38 +49,38 @@ def check_size(size: object, client: str) -> float | None:
         return None
     try:
         number = float(size) if not isinstance(size, bool | str) else math.nan  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not (math.isfinite(number) and number >= 0):
-        raise UsageError(f"the size of {client!r} is a number of 0 or more, not {size!r}")
+        raise UsageError(f"the size of {client!r} is a finite number of 0 or more, not {size!r:.60}")
     return number
 
 
-def agree(round: Round, ours: Terms, export: Export | None, me: str | None) -> Terms:
-    """The terms that count: ours if nobody was first. Raises RefusedError, which says in what we differ."""
+def agree(round: Round, ours: Terms, me: str | None) -> None:
+    """Ours are the terms if nobody was first. Raises RefusedError, which says in what we differ from those that are."""
     store, key = round.store, RoundKeys(round.run).terms(round.number)
     if round.terms is None:
         body = {**store.head("round-terms", me), "run": round.run, "round": round.number, **ours.to_json()}
         if store.settler.claim(key, body, durable=True) is not None:
             round.terms = ours
-            return ours
+            return
         pauses = Pauses(store.settler, key)
         while round.refresh().terms is None:  # claimed by mkdir, and not written yet; or an old listing
             next(pauses)
-    assert round.terms is not None
-    demand_same(round, round.terms, ours, whole=export is not None)
-    return round.terms
+    demand_same(round, ours.to_json())
 
 
-def demand_same(round: Round, theirs: Terms, ours: Terms, *, whole: bool) -> None:
-    """RefusedError for the first field in which we differ. ``whole``: what only an export knows, too."""
-    there, here = theirs.to_json(), ours.to_json()
-    for field in ("clients", "quorum", "rule", *(("layout", "sized", "base") if whole else ())):
+def demand_same(round: Round, here: Mapping[str, Any]) -> None:
+    """RefusedError for the first field of ours in which the round's terms differ; who has no export knows only some."""
+    theirs = round.terms
+    assert theirs is not None
+    there = theirs.to_json()
+    for field in here:
         if there[field] == here[field]:
             continue
         where = f"round {round.number} of {round.run!r}"
         if field == "layout":
-            said = _layouts(round.store, theirs.layout, ours.layout)
+            said = _layouts(round.store, theirs.layout, here[field])
         elif field == "sized":
             said = (
                 "others give a size and this client none"
@@ -103,11 +103,10 @@ def _layouts(store: Store, theirs: str, ours: str) -> str:
     return f"tensor {found[0]!r} of this client {found[1]}"
 
 
-def answer(round: Round, export: Export, me: str | None) -> Standing:
+def answer(round: Round, export: Export, digest: str, me: str | None) -> Standing:
     """Publish the update if the client has none yet. "same": it had published these very bytes; "first": others, which count;
     "late": the round is being averaged without it. Raises StoreError."""
     mine = round.updates.get(export.client) or _published(round, export.client)
-    digest = export.digest()
     if mine is None:
         if round.refresh().of is not None or round.end is not None:
             return "late"  # nothing is sent that nobody will look at; the caller says so in the store
@@ -122,8 +121,12 @@ def answer(round: Round, export: Export, me: str | None) -> Standing:
         key = RoundKeys(round.run).update(round.number, export.client)
         if round.store.settler.claim(key, body, durable=True) is not None:
             return "new"
-        mine = _published(round, export.client)
-    if mine is None or mine.digest == digest:
+        pauses = Pauses(round.store.settler, key)
+        while (mine := _published(round, export.client)) is None:
+            next(pauses)
+    if mine.digest == digest:
+        if mine.blob is not None and round.end is None and not round.store.has(mine.blob):  # somebody removed it
+            round.store.put(chunks_of(export.tensors, export.metadata))
         return "same"
     log.warning(
         "client %r has published another update for round %d of %r before: that one counts", export.client, round.number, round.run
@@ -144,5 +147,5 @@ def say_late(round: Round, client: str, digest: str, me: str | None) -> None:
 
 def _published(round: Round, client: str) -> Update | None:
     key = RoundKeys(round.run).update(round.number, client)
-    there = round.store.backend.read(key)
+    there = round.read(key)
     return update_of(there.data, key, client) if there is not None else None

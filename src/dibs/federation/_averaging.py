@@ -8,38 +8,35 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import math
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from dibs._clock import iso
-from dibs.errors import DibsError, NotFound, NotOwner, RecordError, StoreError, UsageError
-from dibs.store import Held, RoundKeys, Store
+from dibs.errors import DibsError, NotFound, NotOwner, RecordError, StoreError, UpdateError, UsageError
+from dibs.store import Held, Pauses, RoundKeys, Store
 from dibs.study._quiet import beat_s_of
 
 from ._exports import Flat, difference, layout_of
-from ._fedavg import averaged_pieces, scales_of, unfit
+from ._fedavg import averaged_pieces, demand_base, scales_of, unfit
 from ._files import open_tensors, stream
 from ._layouts import layout_in
 from ._look import Round
 from ._records import End, Terms, Update
+from ._room import room
 from ._rules import Rule, weights_of
 from ._values import Array
 
-__all__ = ["POISON", "average_round", "compute", "publish_end"]
+__all__ = ["average_round", "compute"]
 
 log = logging.getLogger("dibs")
-POISON = "poison"
 
 
-def average_round(
-    round: Round, attempt: int, stale_s: float, me: str | None, work: Path | None, *, poison: bool
-) -> bool:
+def average_round(round: Round, attempt: int, stale_s: float, me: str | None, *, poison: bool) -> bool:
     """Claim that attempt and bring the round to its end; False if somebody else has the attempt.
 
-    ``poison``: too many have died over it, so it ends without an average. ``work``: where the updates are put meanwhile.
+    ``poison``: too many have died over it, so it ends without an average.
     Raises StoreError (the attempt is then free for others at once).
     """
     store, terms = round.store, round.terms
@@ -54,6 +51,7 @@ def average_round(
     }  # fmt: skip
     held = store.settler.claim(RoundKeys(round.run).averaging(round.number, attempt), body)
     if held is None:
+        round.look_at_try(attempt)  # an old listing may have left it out; and a folder of that name is never in one
         return False
     for client in of:
         round.look_at(client)  # an old listing may have left it out
@@ -63,23 +61,28 @@ def average_round(
                 reason = "everybody who averaged it died over it (poison)"
                 end = End(None, {}, {}, tuple(c for c in terms.clients if c not in of), reason, attempt)
             else:
-                end = compute(store, round.run, round.number, terms, of, round.updates, attempt, work)
+                end = compute(store, round.run, round.number, terms, of, round.updates, attempt)
             for client, why in end.rejected.items():
                 log.warning("round %d of %r: the update of %r is rejected: %s", round.number, round.run, client, why)
-            publish_end(store, round.run, round.number, end, me)
+            _publish(store, round.run, round.number, end, me)
     except BaseException as wrong:
         with contextlib.suppress(DibsError):  # a dead store: then it is found quiet
             _close(store, held, "interrupted", f"{type(wrong).__name__}: {wrong}"[:500])
         raise
     with contextlib.suppress(NotOwner):
-        _close(store, held, "failed" if poison else "done", POISON if poison else None)
+        _close(store, held, "failed" if poison else "done", "poison" if poison else None)
     return True
 
 
-def publish_end(store: Store, run: str, number: int, end: End, me: str | None) -> bool:
-    """Claim the round's end; False if it has one. Durable when it returns."""
+def _publish(store: Store, run: str, number: int, end: End, me: str | None) -> None:
+    """Claim the round's end, if it has none. Then there is one, and it is durable. Raises StoreError."""
     body = {**store.head("average", me), "run": run, "round": number, **end.to_json()}
-    return store.settler.claim(RoundKeys(run).average(number), body, durable=True) is not None
+    key = RoundKeys(run).average(number)
+    if store.settler.claim(key, body, durable=True) is not None:
+        return
+    pauses = Pauses(store.settler, key)
+    while Round(store, run, number).read(key) is None:  # claimed by mkdir, and not written yet, or never
+        next(pauses)
 
 
 def compute(
@@ -90,7 +93,6 @@ def compute(
     of: Mapping[str, str],
     updates: Mapping[str, Update],
     attempt: int,
-    work: Path | None,
     keep: Callable[[Path], str] | None = None,
 ) -> End:
     """The end that these updates make: always the same. ``keep``: what becomes of the file, and its digest; None: the store has it.
@@ -100,10 +102,10 @@ def compute(
     rule = Rule(**terms.rule)
     missing = tuple(client for client in terms.clients if client not in of)
     rejected: dict[str, str] = {}
-    with TemporaryDirectory(dir=work, prefix="dibs-round-") as folder:
+    with room() as folder:
         files: dict[str, Flat] = {}
         for at, client in enumerate(sorted(of)):
-            why = _bring(store, terms, updates.get(client), of[client], Path(folder) / f"{at}", files)
+            why = _bring(store, terms, updates.get(client), of[client], folder / f"{at}", files)
             if why is not None:
                 rejected[client] = why
         why = _cannot(terms, rule, files, rejected)
@@ -114,16 +116,21 @@ def compute(
                 why = str(wrong)
         if why is not None:
             return End(None, {}, rejected, missing, why, attempt)
-        base = open_tensors(store.fetch(terms.base, Path(folder) / "base")) if terms.base is not None else None
-        flats = list(files.values())
-        scales = scales_of(flats, rule, base)
+        base_file = store.fetch(terms.base, folder / "base") if terms.base is not None else None
+        flats, result = list(files.values()), folder / "average"
+        try:
+            base = open_tensors(base_file) if base_file is not None else None
+            if base is not None:
+                demand_base(base, layout_of(flats[0]))
+            scales = scales_of(flats, rule, base)
 
-        def pieces(name: str) -> Iterator[Array]:
-            return averaged_pieces(name, flats, rule, weights, scales, base)
+            def pieces(name: str) -> Iterator[Array]:
+                return averaged_pieces(name, flats, rule, weights, scales, base)
 
-        result = Path(folder) / "average"
-        with result.open("xb") as file:
-            file.writelines(stream(layout_of(flats[0]), {"run": run, "round": str(number)}, pieces))
+            with result.open("xb") as file:
+                file.writelines(stream(layout_of(flats[0]), {"run": run, "round": str(number)}, pieces))
+        except UpdateError as wrong:
+            return End(None, {}, rejected, missing, str(wrong), attempt)
         blob = (keep or store.put)(result)
         told = dict(zip(files, weights, strict=True)) if weights is not None else dict.fromkeys(files)
         return End(blob, told, rejected, missing, None, attempt)
@@ -141,8 +148,8 @@ def _bring(
         return (
             "it has a size, and others have none" if update.size is not None else "it has no size, and others have one"
         )
-    if update.size is not None and not (math.isfinite(update.size) and update.size >= 0):
-        return f"its size is {update.size!r}"
+    if update.size is not None and not 0 <= update.size <= sys.float_info.max:  # an int may be longer than any float
+        return f"its size is {update.size!r:.60}"
     try:
         store.fetch(update.blob, path)
     except (NotFound, RecordError) as wrong:

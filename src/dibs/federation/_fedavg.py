@@ -15,11 +15,11 @@ import numpy as np
 
 from dibs.errors import UpdateError, UsageError
 
-from ._exports import Flat, difference, flatten, layout_of, unflatten
+from ._exports import Flat, Layout, difference, flatten, layout_of, unflatten
 from ._rules import Rule, combine, squares, weights_of
 from ._values import Array, Tensor, finite, is_float
 
-__all__ = ["Averaged", "average", "averaged_pieces", "fedavg", "scales_of", "unfit"]
+__all__ = ["Averaged", "average", "averaged_pieces", "demand_base", "fedavg", "scales_of", "unfit"]
 
 _PIECE = 1 << 16  # values of one client that are looked at together: fixed, as sums of squares depend on it
 _AT_ONCE = 1 << 22  # values of all clients together
@@ -128,9 +128,10 @@ def scales_of(clients: Sequence[Flat], rule: Rule, base: Flat | None) -> list[fl
 def _squared(tensor: Tensor, base: Tensor | None) -> float:
     words, origin = tensor.words.reshape(-1), base.words.reshape(-1) if base is not None else None
     total = 0.0
-    for at in range(0, len(words), _PIECE):
-        part = origin[at : at + _PIECE] if origin is not None else None
-        total += squares(words[at : at + _PIECE], part, tensor.dtype)
+    with np.errstate(over="ignore"):  # then it is infinitely far
+        for at in range(0, len(words), _PIECE):
+            part = origin[at : at + _PIECE] if origin is not None else None
+            total += squares(words[at : at + _PIECE], part, tensor.dtype)
     return total
 
 
@@ -142,14 +143,21 @@ def averaged_pieces(
     scales: Sequence[float] | None,
     base: Flat | None,
 ) -> Iterator[Array]:
-    """One tensor's average, piece by piece (flat words): memory does not grow with the tensor, nor with the clients."""
+    """One tensor's average, piece by piece (flat words): memory does not grow with the tensor, nor with the clients.
+
+    Raises UpdateError if it is not finite: nobody could go on with that.
+    """
     flat = [tensors[name].words.reshape(-1) for tensors in clients]
     dtype = clients[0][name].dtype
     origin = base[name].words.reshape(-1) if base is not None and scales is not None else None
     step = max(1024, min(_PIECE, _AT_ONCE // len(clients)))
     for at in range(0, len(flat[0]), step):
         part = origin[at : at + step] if origin is not None else None
-        yield combine([words[at : at + step] for words in flat], dtype, rule, weights, scales, part)
+        with np.errstate(over="ignore", invalid="ignore"):  # told below
+            piece = combine([words[at : at + step] for words in flat], dtype, rule, weights, scales, part)
+        if not finite(piece, dtype):
+            raise UpdateError(f"the average of tensor {name!r} is beyond what {dtype} holds", tensor=name)
+        yield piece
 
 
 def _whole(pieces: Iterator[Array], like: Tensor) -> Tensor:
@@ -186,12 +194,17 @@ def _base(base: Mapping[str, Any] | None, rule: Rule, like: Flat) -> Flat | None
     if rule.clip is None:
         raise UsageError("base is what clip measures from: give clip, too, or leave base out")
     tensors, _ = flatten(base, "base")
-    found = difference(layout_of(tensors), layout_of(like))
+    demand_base(tensors, layout_of(like))
+    return tensors
+
+
+def demand_base(base: Flat, layout: Layout) -> None:
+    """Raises UpdateError for a base of another layout, and for one with NaN or an infinity."""
+    found = difference(layout_of(base), layout)
     if found is not None:
         raise UpdateError(f"tensor {found[0]!r} of the base {found[1]}", client="base", tensor=found[0])
-    if why := unfit(tensors):
+    if why := unfit(base):
         raise UpdateError(f"the base cannot be used: {why}", client="base")
-    return tensors
 
 
 def _demand_alike(client: str, tensors: Flat, by_node: bool, first: str, there: tuple[Flat, bool]) -> None:

@@ -11,12 +11,13 @@ from typing import final
 import numpy as np
 
 from dibs.errors import UpdateError
+from dibs.record._safetensors import read_header
 
 from ._exports import Flat, Layout, layout_of
-from ._header import MOST_BYTES, header_bytes, parse_header, places_of
+from ._header import header_bytes, places_of
 from ._values import STORED, Array, Tensor
 
-__all__ = ["Mapped", "chunks_of", "open_tensors", "stream", "write_tensors"]
+__all__ = ["Mapped", "chunks_of", "open_tensors", "stream"]
 
 _CHUNK = 1 << 20
 
@@ -47,16 +48,12 @@ def open_tensors(path: str | os.PathLike[str], *, write: bool = False) -> Mapped
     with Path(path).open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         try:
-            head = file.read(8)
-            length = int.from_bytes(head, "little")
-            if len(head) < 8 or length > min(MOST_BYTES, size - 8):
-                raise UpdateError(f"it has no header: its length would be {length} of {size} bytes")
-            header = parse_header(file.read(length), size - 8 - length)
-        except UpdateError as wrong:
+            header, start = read_header(file, size)
+        except ValueError as wrong:
             raise UpdateError(f"{Path(path).name} is no file of tensors: {wrong}") from None
         access = mmap.ACCESS_COPY if write else mmap.ACCESS_READ
         whole = np.frombuffer(mmap.mmap(file.fileno(), 0, access=access), np.uint8)
-    data = whole[8 + length :]
+    data = whole[start:]
     tensors = {
         name: Tensor(place.dtype, data[place.begin : place.end].view(STORED[place.dtype]).reshape(place.shape))
         for name, place in sorted(header.places.items())
@@ -83,9 +80,3 @@ def chunks_of(tensors: Flat, metadata: Mapping[str, str]) -> Iterator[bytes]:
             yield words[at : at + step]
 
     return stream(layout_of(tensors), metadata, pieces)
-
-
-def write_tensors(path: str | os.PathLike[str], tensors: Flat, metadata: Mapping[str, str]) -> None:
-    """Write them to a new file."""
-    with Path(path).open("xb") as file:
-        file.writelines(chunks_of(tensors, metadata))

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, final
+
+import numpy as np
 
 from dibs.errors import NotFound, RoundStopped, UsageError
 from dibs.store import Store
 
 from ._answer import Export, Standing, agree, answer, check_size
-from ._exports import difference, flatten, layout_of, unflatten
+from ._exports import flatten, layout_of, unflatten
+from ._fedavg import demand_base
 from ._files import chunks_of, open_tensors
 from ._forgetting import forget
 from ._layouts import keep_layout
 from ._look import Round, rounds_in
 from ._participation import client_list, participants
 from ._records import Terms
+from ._room import room
 from ._rules import Rule
 from ._waiting import wait_for_end
 
@@ -88,7 +90,8 @@ def gather(
     asked = participants(names, run, _number(round), share, seed)
     if client is not None and client not in names:
         raise UsageError(f"{client!r} is none of the clients: {', '.join(map(repr, names[:20]))}")
-    _check(quorum, len(asked), within, grace, keep, base, rule)
+    _check_times(within=within, grace=grace, stale_s=stale_s)
+    _check(quorum, len(asked), keep, base, rule)
     seen = Round(opened, run, round).refresh()
     if size is not None and rule.robust is not None:
         raise UsageError(f"robust={rule.robust!r} weighs nobody: leave size out")
@@ -100,17 +103,29 @@ def gather(
         own = Export(
             client, tensors, nested, check_size(size, client), {"run": run, "round": str(round), "client": client}
         )
+    with room():
+        pass  # who averages needs one: better told now than when all wait for it
     standing: Standing = "none"
+    agreed = {"clients": asked, "quorum": quorum, "rule": rule.to_json()} if own is None and client is not None else {}
+    digest = None
     if own is not None:
-        terms = _terms(opened, asked, quorum, rule, own, base, run, round)
-        agree(seen, terms, own, me)
-        standing = answer(seen.refresh(), own, me)
+        digest = own.digest()  # and so its header can be made
+        agree(seen, _terms(opened, asked, quorum, rule, own, base, run, round), me)
+        standing = answer(seen.refresh(), own, digest, me)
     elif client in asked and client not in seen.updates:
         raise UsageError(f"{client!r} is in round {round} of {run!r} and has published nothing: give its export")
     elif client in asked:
         standing = "same"
-    digest = own.digest() if own is not None and standing == "late" else None
-    wait_for_end(seen, client if standing != "none" else None, digest, within, grace, stale_s, me, _work())
+    wait_for_end(
+        seen,
+        client if standing != "none" else None,
+        digest if standing == "late" else None,
+        within,
+        grace,
+        stale_s,
+        me,
+        agreed,
+    )
     if keep is not None:
         forget(opened, run, round - keep, me)
     if standing != "none" and seen.of is not None and client not in seen.of:
@@ -138,8 +153,8 @@ def gathered(seen: Round, standing: Standing) -> Gathered:
             run=seen.run, round=seen.number, rejected=dict(end.rejected),
         )  # fmt: skip
     try:
-        with tempfile.TemporaryDirectory(dir=_work(), prefix="dibs-round-") as folder:
-            tensors = open_tensors(seen.store.fetch(end.blob, Path(folder) / "average"), write=True)
+        with room() as folder:
+            tensors = open_tensors(seen.store.fetch(end.blob, folder / "average"), write=True)
     except NotFound:
         if not seen.refresh().forgotten:
             raise
@@ -163,9 +178,7 @@ def _terms(
     layout, digest = layout_of(own.tensors), None
     if base is not None:
         origin, _ = flatten(base, "base")
-        found = difference(layout_of(origin), layout)
-        if found is not None:
-            raise UsageError(f"tensor {found[0]!r} of the base {found[1]}")
+        demand_base(origin, layout)
         digest = store.put(chunks_of(origin, {"run": run, "round": str(round), "client": ""}))
     kept = keep_layout(store, layout, own.nested)
     return Terms(tuple(asked), quorum, rule.to_json(), kept, own.size is not None, digest, own.nested)
@@ -177,20 +190,18 @@ def _number(round: object) -> int:
     return round
 
 
-def _check(
-    quorum: int | None, asked: int, within: float, grace: float, keep: int | None, base: object, rule: Rule
-) -> None:
+def _check_times(**seconds: object) -> None:
+    for name, value in seconds.items():
+        number = float(value) if isinstance(value, int | float | np.number) and not isinstance(value, bool) else -1.0
+        if not (number >= 0 if name == "grace" else number > 0):
+            least = "not below 0" if name == "grace" else "above 0"
+            raise UsageError(f"{name} is a number of seconds {least}, not {value!r}")
+
+
+def _check(quorum: int | None, asked: int, keep: int | None, base: object, rule: Rule) -> None:
     if quorum is not None and (isinstance(quorum, bool) or not isinstance(quorum, int) or not 1 <= quorum <= asked):
         raise UsageError(f"a quorum is a number from 1 to {asked}, as so many are in the round, not {quorum!r}")
-    if not within > 0 or not grace >= 0:
-        raise UsageError(f"within is above 0 seconds and grace not below 0, not {within!r} and {grace!r}")
     if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 1):
         raise UsageError(f"keep is a number of rounds from 1 on, not {keep!r}")
     if (base is None) != (rule.clip is None):
         raise UsageError("clip and base go together: base is the model that the clients began the round with")
-
-
-def _work() -> Path | None:
-    """Where updates lie while they are averaged: ``DIBS_WORK``, else the machine's temporary folder."""
-    there = os.environ.get("DIBS_WORK")
-    return Path(there) if there else None

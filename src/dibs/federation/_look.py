@@ -57,7 +57,7 @@ class Round:
         base = self.keys.round(self.number)
         names = {entry.key.removeprefix(base).removesuffix(".json") for entry in self.store.backend.list(base)}
         if "terms" in names and self.terms is None:
-            there = self._read(self.keys.terms(self.number))
+            there = self.read(self.keys.terms(self.number))
             self.terms = terms_of(there.data, self.keys.terms(self.number)) if there is not None else None
         known = {escape(client): client for client in (self.terms.clients if self.terms else ())}
         for name in sorted(names):
@@ -67,9 +67,9 @@ class Round:
             elif part == "late":
                 self.late.add(known.get(rest) or unescape(rest) or rest)
             elif part == "averaging" and rest.isdecimal() and rest.isascii():
-                self._try(int(rest))
+                self.look_at_try(int(rest))
         if self.end is None and ("average" in names or self.tries):  # an old listing may have left it out
-            there = self._read(self.keys.average(self.number))
+            there = self.read(self.keys.average(self.number))
             self.end = end_of(there.data, self.keys.average(self.number)) if there is not None else None
         self.forgotten = "forgotten" in names
         return self
@@ -79,7 +79,7 @@ class Round:
         if client in self.updates:
             return
         key = self.keys.update(self.number, client)
-        there = self._read(key)
+        there = self.read(key)
         if there is None:
             return
         try:
@@ -88,15 +88,16 @@ class Round:
         except RecordError as wrong:
             self.unreadable[key] = str(wrong)
 
-    def _try(self, attempt: int) -> None:
+    def look_at_try(self, attempt: int) -> None:
+        """Read an attempt at averaging, unless it is over. Raises RecordError for a name that no record can have."""
         if attempt in self.tries and self.tries[attempt].closed:
             return
         key = self.keys.averaging(self.number, attempt)
-        there = self._read(key)
+        there = self.store.backend.read(key)  # a bare claim, too: its owner may be dead by now
         if there is not None:
             self.tries[attempt] = try_of(there.data, key, attempt, there.modified, there.version)
 
-    def _read(self, key: str) -> Object | None:
+    def read(self, key: str) -> Object | None:
         """What is under the name; None, too, for a claim by mkdir whose record is still on its way."""
         there = self.store.backend.read(key)
         return there if there is not None and (there.data or self.store.backend.traits.claim != "mkdir") else None

@@ -19,6 +19,10 @@ def client_list(clients: Iterable[str]) -> list[str]:
     for name in names:
         if not isinstance(name, str) or not name:
             raise UsageError(f"a client's name is a text, not {name!r}")
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise UsageError(f"the name {name!r} is not valid Unicode: choose another") from None
     if not names:
         raise UsageError("there are no clients: name one at least")
     if len(set(names)) < len(names):
@@ -35,6 +39,8 @@ def participants(clients: Iterable[str], run: str, round: int, share: float = 1.
     names = client_list(clients)
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
         raise UsageError(f"share is above 0 and at most 1, not {share!r}")
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise UsageError(f"seed is a whole number, not {seed!r}")
     if share == 1:
         return names
     count = min(len(names), math.ceil(share * len(names) - 1e-9))  # 0.3 of 10 is 3, whatever the float says

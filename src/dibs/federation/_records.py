@@ -32,9 +32,10 @@ class Terms:
     nested: bool = False
 
     def to_json(self) -> dict[str, Any]:
+        """In the order in which one is told what is different."""
         return {
             "clients": list(self.clients), "quorum": self.quorum, "rule": dict(self.rule), "layout": self.layout,
-            "sized": self.sized, "base": self.base, "nested": self.nested,
+            "nested": self.nested, "sized": self.sized, "base": self.base,
         }  # fmt: skip
 
 

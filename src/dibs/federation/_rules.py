@@ -18,10 +18,10 @@ from dibs.errors import UsageError
 
 from ._values import Array, is_float, narrow, widen
 
-__all__ = ["OTHERS", "Rule", "combine", "squares", "sum_of", "weights_of"]
+__all__ = ["Rule", "combine", "squares", "sum_of", "weights_of"]
 
 Others = Literal["first", "max"]
-OTHERS = ("first", "max")
+_LARGE = 2.0**1000
 Doubles = npt.NDArray[np.float64]
 
 
@@ -45,12 +45,12 @@ class Rule:
         if self.robust not in (None, "median"):
             trim_of(self.robust)
         if self.clip is not None and not (
-            isinstance(self.clip, int | float) and math.isfinite(self.clip) and self.clip > 0
+            type(self.clip) in (int, float) and math.isfinite(self.clip) and self.clip > 0
         ):
             raise UsageError(f"clip is a length above 0, not {self.clip!r}")
         if self.bad not in ("stop", "drop"):
             raise UsageError(f"bad is 'stop' or 'drop', not {self.bad!r}")
-        if self.others not in OTHERS:
+        if self.others not in ("first", "max"):
             raise UsageError(f"others is 'first' or 'max', not {self.others!r}")
 
     def to_json(self) -> dict[str, Any]:
@@ -87,6 +87,9 @@ def weights_of(sizes: Mapping[str, float | None], rule: Rule) -> list[float] | N
     if without:
         return [1.0 / len(sizes)] * len(sizes)
     numbers = {client: _size(client, size) for client, size in sizes.items()}
+    top = max(numbers.values(), default=0.0)
+    if top > _LARGE:  # their sum may be beyond a float
+        numbers = {client: size * 2.0**-64 for client, size in numbers.items()}
     total = math.fsum(numbers.values())
     if not total > 0:
         raise UsageError("the sizes are all 0: nothing weighs anything")
@@ -97,9 +100,12 @@ def _size(client: str, size: object) -> float:
     # bool is an int, and no size
     if isinstance(size, bool) or not isinstance(size, int | float | np.integer | np.floating):
         raise UsageError(f"the size of {client!r} is a number, not {size!r}")
-    number = float(size)
+    try:
+        number = float(size)
+    except OverflowError:
+        number = math.inf
     if not (math.isfinite(number) and number >= 0):
-        raise UsageError(f"the size of {client!r} is 0 or more, and finite, not {size!r}")
+        raise UsageError(f"the size of {client!r} is 0 or more, and finite, not {size!s:.60}")
     return number
 
 

@@ -5,7 +5,6 @@ Types that numpy has no word for (BF16) are kept as the unsigned words they lie 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -13,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dibs.errors import UpdateError
+from dibs.record._safetensors import MOST_DIMENSIONS
 
-__all__ = ["BITS", "STORED", "Array", "Tensor", "as_tensor", "finite", "is_float", "narrow", "plain_value", "widen"]
+__all__ = ["STORED", "Array", "Tensor", "as_tensor", "finite", "is_float", "narrow", "plain_value", "widen"]
 
 Array = npt.NDArray[Any]
 #: name in safetensors -> how its words lie in numpy (little-endian)
@@ -23,7 +23,6 @@ STORED = {
     "I64": "<i8", "F16": "<f2", "F32": "<f4", "F64": "<f8", "BF16": "<u2", "C64": "<c8", "F8_E4M3": "|u1",
     "F8_E5M2": "|u1", "F8_E8M0": "|u1",
 }  # fmt: skip
-BITS = {name: 8 * np.dtype(stored).itemsize for name, stored in STORED.items()}
 _FLOATS = ("F16", "F32", "F64", "BF16")
 _NO_AVERAGE = ("C64", "F8_E4M3", "F8_E5M2", "F8_E8M0")
 _NAMES = {np.dtype(stored): name for name, stored in STORED.items() if name not in ("BF16", *_NO_AVERAGE)}
@@ -61,7 +60,7 @@ def as_tensor(value: Any, client: str, name: str) -> Tensor:
             )  # fmt: skip
         found = value
     else:
-        array = np.asarray(value)
+        array = _array(value, client, name)
         dtype = _NAMES.get(array.dtype.newbyteorder("<"))
         if dtype is None:
             raise UpdateError(
@@ -70,12 +69,32 @@ def as_tensor(value: Any, client: str, name: str) -> Tensor:
                 client=client, tensor=name,
             )  # fmt: skip
         found = Tensor(dtype, array.astype(STORED[dtype], copy=False))
+    if len(found.shape) > MOST_DIMENSIONS:
+        raise UpdateError(
+            f"tensor {name!r} of {client!r} has {len(found.shape)} dimensions, and {MOST_DIMENSIONS} is the most: reshape it",
+            client=client, tensor=name,
+        )  # fmt: skip
     if found.dtype in _NO_AVERAGE:
         raise UpdateError(
             f"tensor {name!r} of {client!r} is of type {found.dtype}, which cannot be averaged: widen it before",
             client=client, tensor=name,
         )  # fmt: skip
     return found
+
+
+def _array(value: Any, client: str, name: str) -> Array:
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError, RuntimeError) as wrong:  # a ragged list; what another library will not hand over
+        raise UpdateError(
+            f"tensor {name!r} of {client!r} cannot be read as an array: {str(wrong)[:200]}", client=client, tensor=name
+        ) from None
+    if np.ma.is_masked(value):
+        raise UpdateError(
+            f"tensor {name!r} of {client!r} has masked values, and an average knows no masks: fill them before",
+            client=client, tensor=name,
+        )  # fmt: skip
+    return array
 
 
 def plain_value(tensor: Tensor) -> Array | Tensor:
@@ -111,8 +130,3 @@ def finite(words: Array, dtype: str) -> bool:
     if dtype == "BF16":
         return not bool(((words & np.uint16(0x7FFF)) >= np.uint16(0x7F80)).any())
     return bool(np.isfinite(words).all())
-
-
-def size_of(shape: tuple[int, ...]) -> int:
-    """How many values a shape has."""
-    return math.prod(shape)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from dibs.store import Store
 from ._averaging import compute
 from ._look import Round, rounds_in
 from ._records import End
+from ._room import room
 
 __all__ = ["Verified", "verify"]
 
@@ -65,7 +65,7 @@ def _one(seen: Round) -> Verified:
         return told("same", seen.end.reason)
     try:
         again = compute(
-            seen.store, seen.run, seen.number, seen.terms, of, seen.updates, seen.end.attempt, None, keep=_digest
+            seen.store, seen.run, seen.number, seen.terms, of, seen.updates, seen.end.attempt, keep=_digest
         )  # fmt: skip
     except (RecordError, NotFound, UsageError, TypeError) as wrong:  # the layout or the base; a rule that nobody wrote
         return told("differs", str(wrong))
@@ -89,8 +89,8 @@ def _difference(end: End, again: End) -> str | None:
 
 def _damage(store: Store, blob: str) -> str | None:
     try:
-        with tempfile.TemporaryDirectory(prefix="dibs-round-") as folder:
-            store.fetch(blob, Path(folder) / "average")
+        with room() as folder:
+            store.fetch(blob, folder / "average")
     except (NotFound, RecordError) as wrong:
         return str(wrong)
     return None

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from dibs.errors import RecordError, RoundTimeout, StoreError
 from dibs.study._fold import Seen
 from dibs.study._quiet import Watch, counts, is_quiet, poisoned
 
-from ._answer import say_late
+from ._answer import demand_same, say_late
 from ._averaging import average_round
 from ._look import Round
 from ._records import Try
@@ -31,11 +31,12 @@ def wait_for_end(
     grace: float,
     stale_s: float,
     me: str | None,
-    work: Path | None,
+    terms: Mapping[str, Any],
 ) -> None:
-    """Return once the round has its end. ``client``: whose update must not be late unsaid; ``digest``: of its bytes, where none were sent.
+    """Return once the round has its end. ``client``: whose update must not be late unsaid; ``digest``: of its bytes, where none were sent;
+    ``terms``: what one takes to be agreed, as far as one knows.
 
-    Raises RoundTimeout, StoreError.
+    Raises RefusedError, RoundTimeout, StoreError.
     """
     store, clock = round.store, round.store.machine.clock
     began = clock.monotonic()
@@ -52,11 +53,14 @@ def wait_for_end(
             raise
         except StoreError as wrong:  # who waits for minutes does not end for one answer that was lost
             trouble_since = now if trouble_since is None else trouble_since
-            if now - trouble_since > store.settler.patience_s:
+            if now - trouble_since > min(store.settler.patience_s, within):
                 raise
             log.debug("round %d of %r could not be looked at: %s", round.number, round.run, wrong)
-            clock.sleep(_LONGEST_S[True])
+            clock.sleep(min(_LONGEST_S[True], within))
             continue
+        if round.terms is not None and terms:
+            demand_same(round, terms)
+            terms = {}
         top = round.top
         if client is not None and not told_late and round.of is not None and client not in round.of:
             mine = round.updates.get(client)
@@ -77,7 +81,7 @@ def wait_for_end(
             raise _timeout(round, within)
         if step == "average":
             attempt = top.attempt + 1 if top is not None else 0
-            if average_round(round, attempt, stale_s, me, work, poison=_is_poison(round)):
+            if average_round(round, attempt, stale_s, me, poison=_is_poison(round)):
                 continue
             pause_s = _FIRST_PAUSE_S
         clock.sleep(pause_s * (0.5 + store.machine.entropy(1)[0] / 256))
