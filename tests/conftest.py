@@ -1,9 +1,14 @@
-"""What each process of the tests starts with, and the hundreds of processes that they start."""
+"""What each process of the tests starts with, and the hundreds of processes that they start; a folder that is quick."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
 
 # Containers like to forbid byte code: every process would then compile dibs, and pytest all tests, again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -11,3 +16,25 @@ sys.dont_write_bytecode = False
 
 # The matrices here are small: OpenBLAS makes threads for them that mostly wait for one another, at full speed.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+_MEMORY, _ROOM_BYTES = Path("/dev/shm"), 1 << 28
+
+
+@pytest.fixture
+def memory_path(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder in memory where there is room, for tests that make very many files and want nothing of a disk."""
+    if not _roomy():
+        yield tmp_path_factory.mktemp("disk")
+        return
+    with TemporaryDirectory(prefix="dibs-tests-", dir=_MEMORY) as made:
+        yield Path(made)
+
+
+def _roomy() -> bool:
+    """Whether there is memory that files can lie in, much of it, and programs may be started from there."""
+    try:
+        there = os.statvfs(_MEMORY)
+    except OSError:
+        return False
+    free = there.f_bavail * there.f_frsize >= _ROOM_BYTES
+    return free and os.access(_MEMORY, os.W_OK) and not there.f_flag & getattr(os, "ST_NOEXEC", 0)

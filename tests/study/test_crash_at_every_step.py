@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import pytest
@@ -23,7 +21,6 @@ from dibs.view import Source, study_status
 
 SPACE = Space(x=Float(0, 1))
 N = 3
-_ROOM_BYTES = 1 << 28
 DEAD, VICTIM, NEXT = 7, 9, 3  # processes
 When = Literal["before", "after"]
 
@@ -68,17 +65,6 @@ class World:
             self.files[trial.n] = trial.save("state", self.file)
         trial.done(0.5 + trial.n)
         self.done[trial.n] = 0.5 + trial.n
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """In memory where there is room: thousands of stores are made here, and what a disk does is the affair of others."""
-    memory = Path("/dev/shm")
-    if not os.access(memory, os.W_OK) or shutil.disk_usage(memory).free < _ROOM_BYTES:
-        yield tmp_path
-        return
-    with TemporaryDirectory(prefix="dibs-tests-", dir=memory) as made:
-        yield Path(made)
 
 
 @contextmanager
@@ -337,10 +323,10 @@ def _surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["bucket", "link", "mkdir"])
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_killed_at_every_step(operation: str, kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_at_every_step(operation: str, kind: str, memory_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_claimer, "SWEEPERS", 1 << 64)  # by chance: another run would have another number of steps
     prepare, act = OPERATIONS[operation]
-    whole = World(kind, folder / "whole")
+    whole = World(kind, memory_path / "whole")
     steps = killed_at(whole, prepare, act, None, "before").calls
     assert steps > 0
     check(whole, settled(whole))
@@ -348,7 +334,7 @@ def test_killed_at_every_step(operation: str, kind: str, folder: Path, monkeypat
     deaths: list[tuple[int, When]] = [(at, "before") for at in range(1, steps + 1)]
     outlived = 0  # a look more or less: the stamp of a folder moves by ticks, and in one tick two changes are one
     for at, when in [*deaths, (steps, "after")]:
-        world = World(kind, folder / f"{at}-{when}")
+        world = World(kind, memory_path / f"{at}-{when}")
         outlived += not killed_at(world, prepare, act, at, when).dead
         try:
             check(world, settled(world))
