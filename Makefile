@@ -8,6 +8,8 @@ STORE   ?= ./studies
 STUDY   ?= sms-spam
 SEEDS   ?= 10000
 SECONDS ?= 1200
+# tests wait for processes a good part of their time, so one more at a time than there are cores
+JOBS    ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$(( cores < 8 ? cores + 1 : 8 )))
 
 BIN      := .venv/bin
 PIP      := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install -qq
@@ -36,7 +38,7 @@ ablation: .venv/ready-run  ## twelve cells on three hosts of this machine, what 
 	@$(BIN)/python examples/ablation/story.py ./studies/ablation
 
 test: .venv/ready-dev  ## all tests, executed docs included: no root, no system package; four to seven minutes on two cores
-	@$(BIN)/python -m pytest -n 2 -q $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n $(JOBS) -q $(PYTEST_ARGS)
 
 # two files at a time: much of it is waiting; what a file starts is its own. The torture counts its kills, and has the machine alone
 ALONE      := tests/services/test_torture.py
