@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from tests.cli.exec_words import SPACE, WELL, script
+from tests.study.processes import heed
 
 from dibs.cli import main
 
@@ -73,11 +73,6 @@ def studied(dibs: Callable[..., Result], search: Path) -> Callable[..., Result]:
     """A store ``s`` with a study ``spam`` of four done trials; call ``dibs`` in it."""
     dibs("run", str(search), "--store", "s", "--study", "spam", "--trials", "4", "--seed", "1", "--quiet")
     return dibs
-
-
-def heed() -> None:
-    """Ctrl-C counts even if these tests were started in the background, where it is ignored."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
+from tests.study.processes import heed
 
 from dibs import Choice, Float, Space, Study
 
@@ -166,6 +167,7 @@ def test_a_terminal_that_goes_away_is_129_although_nobody_can_be_told(spawn: Spa
     ours, theirs = os.openpty()
 
     def in_the_terminal() -> None:
+        heed()
         os.setsid()
         os.close(os.open(os.ttyname(2), os.O_RDWR))  # the first one that a session opens is its terminal
 

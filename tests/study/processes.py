@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -53,7 +54,14 @@ def start(path: Path, *arguments: str, **environ: str) -> subprocess.Popen[bytes
             stdin=subprocess.DEVNULL,
             env={**os.environ, **environ},
             start_new_session=True,
+            preexec_fn=heed,
         )
+
+
+def heed() -> None:
+    """Signals count even if these tests were started in the background or under nohup, where they are ignored."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def end(process: subprocess.Popen[bytes]) -> tuple[int, str, str]:
