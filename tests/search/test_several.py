@@ -165,7 +165,7 @@ def test_any_history_gives_a_point_of_the_space(kind: type[Sampler], data: st.Da
 
 
 @LEARNERS
-@pytest.mark.parametrize("name", ["zdt1", "zdt2", "disc"])
+@pytest.mark.parametrize("name", ["zdt2", "disc"])
 def test_the_front_dominates_more_than_that_of_chance(kind: type[Sampler], name: str) -> None:
     """What is left to the whole hypervolume, of what chance leaves after as many trials: the seeds are few but fixed."""
     case = FUNCTIONS[name]

@@ -15,7 +15,7 @@ def test_s3fs_is_refused_unseen_and_by_two_machines(s3fs: Mounts) -> None:
     with pytest.raises(StoreError, match=r"fuse\.s3fs is not taken unseen: it keeps no name exclusive"):
         Store(s3fs.a / "store")
     assert dibs("doctor", s3fs.a / "store").code == 3
-    north, south = meet(s3fs, "store")
+    north, south = meet(s3fs, "store", "--names", "100")
     assert (north.code, south.code) == (3, 3), north.err + south.err
     report = north.told
     print(figures(report))
