@@ -43,12 +43,12 @@ def test_two_minutes_of_everything(tmp_path: Path) -> None:
     assert max(walls(tmp_path / "new")) - min(walls(tmp_path / "new")) == pytest.approx(2 * HOURS_S, abs=60)
 
 
-def test_half_a_minute_of_kills_while_half_second_trials_run(tmp_path: Path) -> None:
+def test_a_minute_of_kills_while_half_second_trials_run(tmp_path: Path) -> None:
     code, text = tortured(
-        "--store", str(tmp_path / "new"), "--seconds", "30", "--seed", "2", "--only", "kill", "--trial-s", "0.5", "0.5", "--clocks", "right"
+        "--store", str(tmp_path / "new"), "--seconds", "60", "--seed", "2", "--only", "kill", "--trial-s", "0.5", "0.5", "--clocks", "right"
     )  # fmt: skip
     assert code == 0
-    assert count("in a running trial", text) >= 10
+    assert count("in a running trial", text) >= 20
 
 
 @pytest.mark.parametrize("clocks", ["wrong", "stamps"])
