@@ -14,6 +14,7 @@ from click.testing import Result
 from dibs import Choice, Float, Int, Space, Store, Study
 from dibs.cli._marks import bar, sparkline
 from dibs.cli._text import _drawn
+from dibs.view import Source, best_so_far
 
 Call = Callable[..., Result]
 ESC = "\x1b[31mred\x1b[0m\u202e"
@@ -59,8 +60,10 @@ def test_history_shows_both_lines_and_the_trials_that_were_better(dibs: Call, st
     study = Study("s", "spam")
     assert text.startswith(f"study spam, goal min: best {study.best().score:.6g}, trial {study.best().n}\n")
     assert "4 of 4 trials settled, 4 done" in text
-    scores = [result.score for result in study.results()]
-    better = [n for n, score in enumerate(scores) if score < min(scores[:n], default=2.0)]
+    turns = [(trial.n, study.results()[trial.n].score or 0.0) for trial in best_so_far(Source.over(study)).by_time()]
+    better = [
+        n for at, (n, score) in enumerate(turns) if score < min((before for _, before in turns[:at]), default=2.0)
+    ]
     assert [int(line.split()[0]) for line in text.split("closed\n")[1].splitlines()] == better
     every = studied("history", "--store", "s", "--all").stdout.split("closed\n")[1].splitlines()
     assert len(every) == 4
