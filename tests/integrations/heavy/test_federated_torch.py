@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import torch
 from safetensors.numpy import load_file, save_file
+from tests.federation.rounds import write_tensors
 from tests.parts import at_once
 
 from dibs import RefusedError, Store, UpdateError
 from dibs.federation import open_tensors
 from dibs.federation._exports import flatten
-from dibs.federation._files import write_tensors
 from dibs.store import RoundKeys
 from dibs.torch import arrays, fedavg, gather, latest, state_dict
 
