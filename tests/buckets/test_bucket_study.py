@@ -306,3 +306,24 @@ def test_a_fork_takes_the_results_along_and_another_machine_reads_them(
     again = Study(elsewhere.store, "spam").fork("two", Space(x=Float(0.5, 1))).forked
     assert again is not None
     assert (again.attached, again.there) == (0, len(wanted))
+
+
+def test_a_folder_that_a_console_made_is_nothing(server: Server, place: str, store: Store) -> None:
+    """An empty object called ``.../``, as consoles and some servers leave where a folder should show."""
+    import boto3
+
+    study = Study(store, "spam", SPACE, goal="min", seed=0)
+    study.attach({"x": 0.5}, 0.25)
+    made = boto3.client(
+        "s3", endpoint_url=server.endpoint, aws_access_key_id=server.key, aws_secret_access_key=server.secret,
+        region_name="us-east-1",
+    )  # fmt: skip
+    for folder in ("given/", "trial/", "note/", ""):
+        made.put_object(Bucket=server.bucket, Key=f"{place}/study/spam/{folder}", Body=b"")
+    fresh = Study(Store.on_bucket(server.endpoint, server.bucket, place), "spam")
+    assert [score for _, score in finished(fresh.store, study="spam")] == [0.25]
+    for trial in study.trials(1):
+        with trial:
+            trial.done(1.0)
+    assert [result.state for result in fresh.results()] == ["done"]
+    assert fresh.store.studies() == ["spam"]

@@ -240,7 +240,7 @@ class BucketBackend(Backend):
             if chunk is None:
                 return
             for meta in sorted(chunk, key=lambda meta: meta["path"]):
-                if meta["path"] > after:
+                if meta["path"] > after and meta["path"].startswith(prefix):  # not the marker of the "folder" itself
                     yield Entry(meta["path"], self._version(meta), meta["last_modified"].timestamp(), meta["size"])
 
     def names(self, prefix: str) -> builtins.list[str]:
@@ -268,7 +268,7 @@ class BucketBackend(Backend):
         cut = len(prefix)
         return (
             [folder[cut:].strip("/") for folder in found["common_prefixes"]],
-            [meta["path"][cut:] for meta in found["objects"]],
+            [name for meta in found["objects"] if (name := meta["path"][cut:])],  # a "folder" that a console made has none
         )
 
     # the client
