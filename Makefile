@@ -37,14 +37,14 @@ run: .venv/ready-run $(BUCKET)  ## search a spam filter for real SMS messages: 6
 ablation: .venv/ready-run  ## twelve cells on three hosts of this machine, what goes wrong with them, and the proof that nothing is missing
 	@$(BIN)/python examples/ablation/story.py ./studies/ablation
 
-test: .venv/ready-dev  ## all tests, executed docs included: no root, no system package; four to seven minutes on two cores
+test: .venv/ready-dev  ## all tests, executed docs included: no root, no system package; about five minutes on two cores
 	@$(BIN)/python -m pytest -n $(JOBS) -q $(PYTEST_ARGS)
 
 # two files at a time: much of it is waiting; what a file starts is its own. The torture counts its kills, and has the machine alone
 ALONE      := tests/services/test_torture.py
 ALONE_ARGS ?= $(PYTEST_ARGS)
 SERVE       = $(BIN)/python -m pytest -q -m services -o faulthandler_timeout=410
-test-services: .venv/ready-services  ## tests against real file systems, buckets, Slurm and Dask, started here; root and apt, about fifteen minutes
+test-services: .venv/ready-services  ## tests against real file systems, buckets, Slurm and Dask, started here; root and apt, about ten minutes
 	@$(SERVE) -n 2 --dist loadfile tests/services --ignore $(ALONE) $(PYTEST_ARGS)
 	@$(SERVE) $(ALONE) $(ALONE_ARGS) || [ $$? = 5 -a -n "$(PYTEST_ARGS)" ]  # 5: nothing of it was asked for
 
