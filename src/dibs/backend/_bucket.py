@@ -268,7 +268,9 @@ class BucketBackend(Backend):
         cut = len(prefix)
         return (
             [folder[cut:].strip("/") for folder in found["common_prefixes"]],
-            [name for meta in found["objects"] if (name := meta["path"][cut:])],  # a "folder" that a console made has none
+            [
+                name for meta in found["objects"] if (name := meta["path"][cut:])
+            ],  # a "folder" that a console made has none
         )
 
     # the client
