@@ -29,7 +29,7 @@ SAME     := $(strip $(SAID) $(call GIVEN,TRIALS))
 # a store in a bucket (STORE=s3://...) needs its client
 BUCKET   := $(if $(findstring ://,$(filter-out file://%,$(STORE))),.venv/ready-bucket)
 
-run: .venv/ready-run $(BUCKET)  ## search a spam filter for real SMS messages: 60 trials, 4 worker processes, store in ./studies
+run: .venv/ready-run $(BUCKET)  ## search a spam filter for real SMS messages: 60 trials (more with TRIALS=120), 4 worker processes, store in ./studies
 	@$(BIN)/python -m dibs run examples/sms_spam/search.py --store "$(STORE)" --study "$(STUDY)" \
 	  --trials $(TRIALS) --workers $(WORKERS)
 	@echo "here     make run$(if $(SAME), $(SAME)) is the same command (make run$(if $(SAID), $(SAID)) TRIALS=120 for more); dibs is $(BIN)/dibs"

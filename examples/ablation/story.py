@@ -80,6 +80,7 @@ def main(folder: Path) -> None:
     story = Story(folder)
 
     tell("Twelve cells; what each costs is known from its epochs, so they can be shared out")
+    print(f"\n$ cd {shlex.quote(str(folder))}", flush=True)
     story.sweep(
         "plan", "cells.queue", *PLACE, "--name", "{task}-{stem}", "--goal", "max", "--artifact", "best.npz",
         "--artifact", "metrics.json", *(word for host in HOSTS for word in ("--host", host)), "--write-queues", "shares",
@@ -97,7 +98,7 @@ def main(folder: Path) -> None:
         runs[dead].kill()
         tell(f"{dead} was killed, and its cell {last} with it")
         for host in HOSTS:
-            print(f"\n{host}:\n{runs[host].communicate()[0].strip()}", flush=True)
+            print(f"\n{host}:\n{runs[host].communicate()[0].strip() or '(nothing: it was killed)'}", flush=True)
     finally:
         for run in runs.values():
             run.kill()

@@ -80,7 +80,7 @@ def test_verify_says_what_is_the_same_and_what_is_not(dibs: Call, store: Store) 
 
 @pytest.mark.parametrize("verb", ["status", "verify"])
 def test_what_is_not_there_is_one_line(dibs: Call, store: Store, tmp_path: Path, verb: str) -> None:
-    assert "there is: 'spam'" in dibs("federation", "status", "--store", "s", "--run", "x", code=2).stderr
+    assert "there is: 'spam'" in dibs("federation", verb, "--store", "s", "--run", "x", code=2).stderr
     Store(tmp_path / "empty", create=True)
     assert "no run of federated rounds" in dibs("federation", verb, "--store", "empty", code=2).stderr
     assert "has no round 9" in dibs("federation", "verify", "--store", "s", "--round", "9", code=2).stderr

@@ -62,6 +62,11 @@ def test_plain_lines() -> None:
     ]
 
 
+def test_a_fast_pace_is_a_plain_number() -> None:
+    line = told([Counted({}, None, 10), Claimed(3, 0, 0), closed(3)], io.StringIO(), pause_s=1 / 320)
+    assert ", 320/s, " in line, line
+
+
 def test_plain_lines_are_rare_and_the_last_one_is_there() -> None:
     lines = told([closed(n, score=n) for n in range(100)], io.StringIO(), pause_s=0.01).splitlines()
     assert len(lines) == 3

@@ -173,6 +173,7 @@ def test_done_by_two_is_told_and_proven_all_the_same(tmp_path: Path) -> None:
     found = reconcile(store, plan)
     assert (kinds(found), found.clean, found.findings[0].fault) == ([("ran twice", "a", None)], True, False)
     assert "attempt 0" in found.findings[0].what
+    assert found.findings[0].what.endswith("; 1 copy put aside")
     publish(store, plan, "a", result(7), slow)  # and now the other one's copy lies there
     assert "it is of trial 0 attempt 0" in reconcile(store, plan).findings[1].what
 

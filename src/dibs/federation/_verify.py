@@ -12,7 +12,7 @@ from dibs.errors import NotFound, RecordError, UsageError
 from dibs.store import Store
 
 from ._averaging import compute
-from ._look import Round, rounds_in
+from ._look import Round, rounds_in, runs_in
 from ._records import End
 from ._room import room
 
@@ -39,7 +39,8 @@ def verify(store: Store, run: str, rounds: list[int] | None = None) -> Iterator[
     """
     there = rounds_in(store, run)
     if not there:
-        raise NotFound(f"there is no run {run!r} of federated rounds in {store.url}")
+        known = ", ".join(map(repr, runs_in(store)[:20])) or "none"
+        raise NotFound(f"there is no run {run!r} of federated rounds in {store.url}; there is: {known}")
     for number in there if rounds is None else rounds:
         if number not in there:
             raise NotFound(f"run {run!r} has no round {number}: it has {there[0]} to {there[-1]}")

@@ -169,7 +169,8 @@ class Progress:
     def _pace(self, rate: float) -> str:
         """Trials per second here, and how long the rest takes at that pace, counted down between two ends."""
         left = max(0, self.total - sum(count for state, count in self._states.items() if state in _SETTLED))
-        pace = f"{rate:.2g}/s" if rate >= 1 else f"{_duration(1 / rate)} each"
+        fast = f"{rate:.0f}/s" if rate >= 99.5 else f"{rate:.2g}/s"
+        pace = fast if rate >= 1 else f"{_duration(1 / rate)} each"
         if not left:
             return pace
         return f"{pace}, {_duration(max(0.0, left / rate - (self._clock.monotonic() - self._closed_at)))} left"

@@ -178,7 +178,8 @@ def _cell(plan: Plan, each: CellStanding, inventory: Inventory) -> Iterator[Find
     if len(finished) > 1 or inventory.aside.get(name):
         said = ", ".join(f"attempt {one.attempt} on {one.host}" for one in finished)
         aside = inventory.aside.get(name, 0)
-        yield _finding("ran twice", name, None, f"done by {said}" + (f"; {aside} copies put aside" if aside else ""))
+        copies = "1 copy" if aside == 1 else f"{aside} copies"
+        yield _finding("ran twice", name, None, f"done by {said}" + (f"; {copies} put aside" if aside else ""))
     for one in each.runs:  # the later attempt counts, once it is done
         if one.state == "running" and one.attempt > run.attempt and not (one.quiet or one.gone):
             said = f"attempt {run.attempt} is done, and attempt {one.attempt} by {one.me} on {one.host} would replace its copy"
