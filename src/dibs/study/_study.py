@@ -159,7 +159,7 @@ class Study:
         replaced (with any limit trials run in fresh processes, as with several workers). ``max_running``: at most so
         many trials run at any time in the whole study, counting the workers that say so.
         ``wait``: stay until all N are settled, whoever runs them. ``capture``: what the objective prints goes to
-        ``trial.log`` (in worker processes it always does). ``on_event``: called with each event, from any thread;
+        ``trial.log`` (in worker processes it always does), as far as there is room. ``on_event``: called with each event, from any thread;
         without it progress is drawn on stderr, unless ``progress=False``.
         Raises UsageError, StoreError, KeyboardInterrupt (Ctrl-C twice, or once and the running trials ended),
         SystemExit 143 (SIGTERM) or 129 (SIGHUP: the terminal or connection it was started from is gone).

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -159,7 +159,10 @@ def _try(trial: Trial, objective: Objective, session: Session, *, capture: bool)
                             value = objective(trial)
                     except BaseException:
                         if capture:
-                            traceback.print_exc()
+                            with suppress(
+                                OSError, ValueError
+                            ):  # a full disk, a closed stream: what it raised stays that
+                                traceback.print_exc()
                         raise
             except BaseException as error:
                 raised = error
