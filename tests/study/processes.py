@@ -19,7 +19,7 @@ T = TypeVar("T")
 SPACE = Space(x=Float(0.0, 1.0), y=Float(0.0, 1.0))
 LIMIT_S = 60.0
 
-_HEAD = """
+HEAD = """
 import os, signal, subprocess, sys, time
 from pathlib import Path
 import dibs
@@ -37,7 +37,7 @@ def open_study(folder: Path, **kwargs: Any) -> Study:
     return Study(folder / "store", "s", SPACE, goal="min", **{"seed": 7, "sampler": "sobol", **kwargs})
 
 
-def program(folder: Path, body: str, name: str = "program.py", *, head: str = _HEAD) -> Path:
+def program(folder: Path, body: str, name: str = "program.py", *, head: str = HEAD) -> Path:
     """A script in the folder, with the imports and the study that all of them need."""
     path = folder / name
     path.write_text(head + textwrap.dedent(body))

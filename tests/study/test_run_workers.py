@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.study.processes import SPACE, children_of, open_study, program, record, run
+from tests.study.processes import HEAD, SPACE, children_of, open_study, program, record, run
 
 from dibs import Study, Trial
 from dibs.backend import MemoryBackend
@@ -218,6 +218,34 @@ def objective(trial):
     assert (code, out) == (0, "4 0 settled {'done': 4}\n"), err
     study = open_study(tmp_path)
     assert all(result.score == result.point["x"] for result in study.results())
+
+
+def test_a_child_that_is_ended_as_it_begins_is_no_signal_to_its_parent(tmp_path: Path) -> None:
+    head = """
+import os, signal
+ends = []
+os.register_at_fork(after_in_child=lambda: ends and os.kill(os.getpid(), ends[0]))  # before dibs has its turn
+"""
+    body = """
+def objective(trial):
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        ends[:] = [number]
+        pid = os.fork()
+        if pid == 0:
+            os._exit(0)
+        assert os.WTERMSIG(os.waitpid(pid, 0)[1]) == number
+    ends.clear()
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == blocked
+    assert trial.report(1.0) is False, trial.reason
+    return trial.point["x"]
+
+if __name__ == "__main__":
+    summary = study().run(objective, 3)
+    print(summary.ran, summary.failed, summary.why, dict(summary.states))
+"""
+    code, out, err = run(program(tmp_path, body, head=head + HEAD))
+    assert (code, out) == (0, "3 0 settled {'done': 3}\n"), err
 
 
 def test_each_gets_its_share_of_the_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,6 +46,7 @@ class Keeper:
     """``enter`` and ``leave`` sessions; everything else happens by itself."""
 
     def __init__(self) -> None:
+        self._masks = threading.local()  # each thread's, while it forks
         self._clear()
 
     def _clear(self) -> None:
@@ -215,6 +216,16 @@ class Keeper:
 
     # the ends of a process
 
+    def forking(self) -> None:
+        """A signal that the child gets before it has put the handlers back would go through the pipe to the parent."""
+        self._masks.old = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS) if self._old else None
+
+    def has_forked(self) -> None:
+        """In the parent, and last in the child: signals come again."""
+        old, self._masks.old = getattr(self._masks, "old", None), None
+        if old is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, old)
+
     def forked(self) -> None:
         """In the child: the trials, the thread and the pipe are the parent's."""
         sessions, read, write = self._sessions, self._read, self._write
@@ -225,6 +236,7 @@ class Keeper:
                 os.close(fd)
         for session in sessions:
             session.control = None
+        self.has_forked()
 
     def at_exit(self) -> None:
         """The program ends with a loop still open: what it holds is interrupted."""
@@ -242,4 +254,4 @@ def _is_anothers(number: int) -> bool:
 keeper = Keeper()
 atexit.register(keeper.at_exit)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=keeper.forked)
+    os.register_at_fork(before=keeper.forking, after_in_parent=keeper.has_forked, after_in_child=keeper.forked)
