@@ -6,6 +6,7 @@ import math
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ import pytest
 from tests.parts import FakeMachine, at_once, body_at, plant, store_over
 
 from dibs import Float, RefusedError, Space, Store, Study, UsageError
+from dibs.backend import MemoryBackend, WrapperBackend
 from dibs.errors import AlreadyClosed, NotOwner, Superseded
 from dibs.space._values import typed
 from dibs.study import Taken, _functions, finished, report, take
+from dibs.study._view import view_of
 
 POINT = {"x": 0.5}
 SPACE = Space(x=Float(0, 1))
@@ -190,6 +193,24 @@ def test_nothing_is_taken_in_a_stopped_study(store: Store) -> None:
         assert [took(reader, 0), took(reader, 1), took(reader, 1, attempt=1)] == [None, None, None]
     study.resume()
     assert took(other(store)) is not None
+
+
+def test_a_claim_asks_for_no_notes_where_none_can_have_come() -> None:
+    asked: list[str] = []
+
+    class Asked(WrapperBackend):
+        def _around(self, verb: str, key: str, call: Callable[[], Any]) -> Any:
+            asked.append(key)
+            return call()
+
+    store = store_over(Asked(MemoryBackend()))
+    for n in range(3):
+        took(store, n)
+    asked.clear()
+    assert took(store, 3) is not None
+    assert store.keys("spam").notes() not in asked
+    view_of(other(store), "spam").notes.stop(None)
+    assert took(store, 4) is None
 
 
 def test_wishes_are_not_served(store: Store) -> None:

@@ -141,6 +141,38 @@ def test_ones_own_trial_that_nobody_asked_about_is_known_by_its_end(busy: bool) 
     assert [result.state for result in study.results()] == ["running", "running", "done"]
 
 
+def test_what_one_has_done_costs_no_row_until_somebody_asks() -> None:
+    study = study_on(MemoryBackend())
+    claimer = study.claimer(10)
+    for _ in range(3):
+        attempt = claimer.step()
+        assert isinstance(attempt, Attempt)
+        attempt.close("done", score=float(-attempt.n))
+    claimer.step()
+    assert len(study.view) == 4
+    assert study.view.low() == 4
+    assert [trial.n for trial in study.view.unsettled()] == [3]
+    assert len(study.view._table) == 1  # the one that the first listing of a new block came across
+    assert study.best().n == 2
+    assert counts_of(study.view) == {"done": 3, "running": 1}
+    assert set(study.view.rolls.unrolled) == {(0, 0), (1, 0), (2, 0)}
+
+
+def test_a_release_of_a_trial_that_nobody_has_asked_about_frees_it_only_if_it_may() -> None:
+    study = study_on(MemoryBackend())
+    claimer = study.claimer(2)
+    for state in ("done", "failed"):
+        attempt = claimer.step()
+        assert isinstance(attempt, Attempt)
+        attempt.close(state, score=1.0 if state == "done" else None)
+    for n in (0, 1):
+        study.view.notes.release(n, 0, None)
+    again = claimer.step()
+    assert isinstance(again, Attempt)
+    assert (again.n, again.attempt) == (1, 1)
+    assert study.results()[0].state == "done"
+
+
 def test_a_record_removed_by_hand_frees_its_index() -> None:
     backend = MemoryBackend()
     study = study_on(backend)

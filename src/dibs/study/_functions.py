@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from threading import Lock
 from typing import Any, NamedTuple
 
-from dibs._canon import from_json, plain, to_json
+from dibs._canon import all_to_json, from_json, plain
 from dibs.errors import AlreadyClosed, NotOwner, RecordError, RefusedError, UsageError
 from dibs.record import CLOSED
 from dibs.search import Goal, Goals, History, a_goal
@@ -275,7 +275,7 @@ def _values(point: Mapping[str, Any]) -> dict[str, Any]:
         foreign = next((name for name in point if not isinstance(name, str)), None)
         if foreign is not None:
             raise TypeError(f"the name {foreign!r:.80} is no text")
-        return {str(name): from_json(to_json(value)) for name, value in point.items()}
+        return {str(name): from_json(value) for name, value in all_to_json(point).items()}
     except (TypeError, AttributeError) as wrong:
         raise UsageError(f"a point maps names to values: {wrong}") from None
 

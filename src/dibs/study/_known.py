@@ -90,7 +90,7 @@ class Known:
     def unsettled(self) -> list[Folded]:
         """The trials that are not settled, by index."""
         with self.lock:
-            self._catch_up()
+            self._catch_up_open()
             return [self._folds[n] for n in sorted(self._unsettled)] if self._unsettled else []
 
     def released(self, n: int) -> set[int]:
@@ -138,12 +138,13 @@ class Known:
             self._open.pop((n, attempt), None)
             plain = record is not None and is_plain(record) and self._alone(n) and self._table.fits(n)
             if plain and record is not None and self._table.holds({record.goal}):
-                if known is not None:
-                    del self._special[n]
                 if n not in self._table:
                     self._table.add(record)
-                self._changed(n)
-                self._settle([n // BLOCK])
+                if known is not None:
+                    del self._special[n]
+                    self._changed(n)
+                if self.names.full(n // BLOCK):
+                    self._settle([n // BLOCK])
                 return
         else:
             self._open[n, attempt] = seen.version
@@ -165,7 +166,8 @@ class Known:
 
     def _alone(self, n: int) -> bool:
         """Nothing but attempt 0 is known of the trial, and nothing releases it."""
-        return not self._special.get(n, {}).keys() - {0} and not self.released(n)
+        known = self._special.get(n)
+        return (known is None or not known.keys() - {0}) and n not in self.notes.released
 
     def _promoted(self, n: int) -> dict[int, Seen]:
         """The attempts of a trial that stops being a plain row."""
@@ -185,7 +187,11 @@ class Known:
         (self._unsettled.discard if folded.settled else self._unsettled.add)(n)
 
     def _catch_up(self) -> None:
-        """Whatever was put off until somebody asks. Release notes count from when they were seen, whoever refreshed them."""
+        """Whatever was put off until somebody asks."""
+        self._catch_up_open()
+
+    def _catch_up_open(self) -> None:
+        """What of it may leave a trial unsettled. Release notes count from when they were seen, whoever refreshed them."""
         for n in self.notes.take_changed():
             self._released(n)
 

@@ -142,13 +142,13 @@ class Names:
 
     # what is new
 
-    def new(self, now: float) -> Iterator[tuple[int, int]]:
+    def new(self, now: float) -> list[tuple[int, int]]:
         """(n, attempt) of names that were not ``told``; lists only what its hint says may have changed."""
         self.moved = set()
         if not self.store.backend.traits.stamps:
             self._look_at_base(now)
-            yield from self._from_listing()
-            return
+            return self._from_listing()
+        found: list[tuple[int, int]] = []
         self.above = self._base.due(self.store, now)
         for kind in ("trial", "again"):
             if self._tops[kind].due(self.store, now, self.above):
@@ -166,7 +166,8 @@ class Names:
                 if kind == "trial" and self.full(block):
                     self._seen[kind].pop(block, None)
                     continue
-                yield from self._fresh(kind, block, hint)
+                found += self._fresh(kind, block, hint)
+        return found
 
     def told(self, n: int, attempt: int) -> None:
         """The reader knows this attempt; until it says so, every listing tells it again."""

@@ -31,6 +31,7 @@ class Notes:
         self._changed: set[int] = set()
         self._stops: set[int] = set()
         self._goes: set[int] = set()
+        self._above = Hint(keys.base)
         self._top = Hint(keys.notes())
         self._kinds: dict[str, Hint] = {}
 
@@ -39,9 +40,10 @@ class Notes:
         """No new claims; running ones finish."""
         return bool(self._stops) and max(self._stops) not in self._goes
 
-    def refresh(self, now: float | None = None, above: bool = True) -> None:
+    def refresh(self, now: float | None = None, above: bool | None = None) -> None:
         """Look again (given ``now``, monotonic seconds: only where something moved).
 
+        ``above``: whether folders may have come into being directly below the study; None: that is looked at here.
         ``take_changed`` then has the trials whose release notes are others than before.
         """
         if now is not None and not self._moved(now, above):
@@ -78,9 +80,11 @@ class Notes:
         changed, self._changed = self._changed, set()
         return changed
 
-    def _moved(self, now: float, above: bool) -> bool:
+    def _moved(self, now: float, above: bool | None) -> bool:
         if not self.store.backend.traits.stamps:
             return True
+        if above is None:  # a folder that is there is cheaper to ask than one that is not
+            above = self._above.due(self.store, now) or self.ours
         if self._top.due(self.store, now, above):
             for name in self.store.backend.names(self._top.prefix):
                 if name not in self._kinds:
@@ -97,7 +101,7 @@ class Notes:
 
     def look_again(self) -> None:
         """A refresh failed on its way: nothing that was listed counts as looked at."""
-        for hint in (self._top, *self._kinds.values()):
+        for hint in (self._above, self._top, *self._kinds.values()):
             hint.again()
 
     def stop(self, me: str | None) -> bool:

@@ -331,6 +331,9 @@ class Trial:
     ) -> bool:
         if not self._ours:  # a forked child: the trial is its parent's
             return False
+        if error is None and self._attempt.closed:  # as nearly always: nothing is left to write, or to shield
+            self._session.close(self)
+            return False
         with self._session.shielded():
             try:
                 return self._leave(error)

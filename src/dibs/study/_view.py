@@ -54,6 +54,7 @@ class View(Known):
         self.rolls = Rolls(self.store, self.keys, self.problems)
         self._mine: dict[tuple[int, int], Attempt] = {}  # open ones that this process writes
         self._news: list[Attempt] = []  # those of them that nobody has asked about since they were claimed
+        self._rows: list[Attempt] = []  # those that were done before anybody did: rows of the table, once somebody asks
         self._turn = 0
         self.partial = False  # of some trials only the name was seen
         self.poisoned = 0  # trials that were closed as poison from here
@@ -84,13 +85,16 @@ class View(Known):
                 raise
 
     def _refresh(self, now: float, beats: bool, most: int | None) -> None:
-        self._catch_up()
+        self._catch_up_open()
         if self.store.backend.traits.stamps:
             most = None
         if not self.rolls.began:
             self._read_rolls()
+        listed = self.names.new(now)
+        if listed or self.partial:
+            self._catch_up()
         new = []
-        for at in self.names.new(now):
+        for at in listed:
             if self._knows(*at):
                 self.names.told(*at)
             else:
@@ -110,7 +114,8 @@ class View(Known):
         if most != 0:
             self._reread(beats, NEWEST - (len(new) if most else 0))
         self.names.listed = {}  # of no use once it is read, and as long as the study
-        self._settle(self.names.moved)
+        if self.names.moved:
+            self._settle(self.names.moved)
         if self.names.has("note") or self.notes.ours:
             self.notes.refresh(now, self.names.above)
         else:  # as far as the last listing told: a stop counts from now on all the same
@@ -119,7 +124,7 @@ class View(Known):
             self.given.refresh(now, self.names.above)
         if self.partial:
             self._read_all([(n, 0) for n in self.notes.released if n in self.names and not self._knows(n, 0)])
-        self._catch_up()
+        self._catch_up_open()
 
     def sweep(self, word: int) -> None:
         """Read some of what was left unread, so that it gets into a roll: somebody has to, now and then."""
@@ -157,9 +162,13 @@ class View(Known):
         if not self.lock.acquire(blocking=False):
             return
         try:
-            if attempt in self._news:  # nobody has seen it run, so nobody need forget that
+            unseen = attempt in self._news  # nobody has seen it run, so nobody need forget that
+            if unseen:
                 self._news.remove(attempt)
-            self._take_mine(attempt)
+            if unseen and attempt.state == "done":  # settled, whatever else comes to be known of the trial
+                self._rows.append(attempt)
+            else:
+                self._take_mine(attempt)
             self._moved(attempt)
         finally:
             self.lock.release()
@@ -171,7 +180,7 @@ class View(Known):
 
     def publish(self, me: str | None) -> None:
         """Write a roll if enough closed records are in none. Never raises StoreError: it is only a cache."""
-        if len(self.rolls.unrolled) < self.rolls.threshold:
+        if len(self.rolls.unrolled) + len(self._rows) < self.rolls.threshold:
             return
         with self.lock:
             try:
@@ -199,16 +208,23 @@ class View(Known):
         return seen._replace(record=record, modified=there.modified, version=there.version)
 
     def __len__(self) -> int:
-        return super().__len__() + len(self._news)
+        return super().__len__() + len(self._news) + len(self._rows)
 
     def _catch_up(self) -> None:
+        if self._rows:  # many in a row cost half of what each would between two system calls
+            rows, self._rows = self._rows, []
+            for mine in rows:
+                self._take_mine(mine)
+        super()._catch_up()
+
+    def _catch_up_open(self) -> None:
         while self._news:
             mine = self._news.pop()
             if mine.closed and not mine.lost and mine.ours:  # and the close found a refresh on its way
                 self._take_mine(mine)
             else:
                 self._put(Seen(mine.n, mine.attempt, mine.record(), self.newest))
-        super()._catch_up()
+        super()._catch_up_open()
 
     # reading
 
@@ -261,6 +277,7 @@ class View(Known):
             self._put(Seen(*at, mine.record(), self.newest))
 
     def _read_rolls(self) -> None:
+        self._catch_up()
         for records in self.rolls.new():
             self.rolls.found(records)
             self._put_roll(records)
