@@ -15,6 +15,8 @@ from ._text import json_text, out, safe, table
 
 __all__ = ["counting", "size_text", "verb"]
 
+_EVERY = 5000  # objects between two lines of progress
+
 
 @command("check")
 @store_option
@@ -43,11 +45,11 @@ def verb(store: str | None, deep: bool, as_json: bool) -> int:
     return 0 if report.clean else 1
 
 
-def counting(what: str, every: int = 5000) -> Callable[[int], None]:
+def counting(what: str) -> Callable[[int], None]:
     """Progress on stderr, where somebody looks at it."""
 
     def step(count: int) -> None:
-        if count % every == 0 and sys.stderr.isatty():
+        if count % _EVERY == 0 and sys.stderr.isatty():
             out(f"{what} {count} objects", err=True)
 
     return step

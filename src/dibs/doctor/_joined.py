@@ -131,7 +131,7 @@ class _Session:
         written = self._written(marker, methods, worst, late)
         return Joined(
             str(self.root), name, meeting.seat, meeting.guests, self.sites, methods, late, clocks, worst.claim,
-            worst.kind != "refused", _sentence(worst, methods, self.sites), written,
+            worst.kind != "refused", _sentence(worst, methods), written,
             _judge.notes(meeting.guests, late, clocks),
         )  # fmt: skip
 
@@ -246,7 +246,7 @@ def _words(methods: tuple[Method, ...]) -> dict[str, str]:
     return {each.name: each.word for each in methods if each.name in METHODS}
 
 
-def _sentence(worst: Weighed, methods: tuple[Method, ...], sites: int) -> str:
+def _sentence(worst: Weighed, methods: tuple[Method, ...]) -> str:
     if all(each.bad for each in methods if each.name in METHODS):
         return (
             f"{worst.fstype} keeps no claim exclusive: no store can lie here. Use another file system; if a bucket is "

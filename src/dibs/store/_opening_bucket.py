@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
 from typing import Any
 
 from dibs._clock import iso
@@ -30,13 +29,11 @@ _OPENING_S = 10.0  # so long an outage is waited out before a store is open; the
 _NO_VERSION = "1234567890123456"  # of no object: an etag to some servers, a generation to others
 
 
-def open_bucket(
-    url: str, machine: Machine, *, create: bool | None, environ: Mapping[str, str] = os.environ
-) -> tuple[Backend, dict[str, Any]]:
+def open_bucket(url: str, machine: Machine, *, create: bool | None) -> tuple[Backend, dict[str, Any]]:
     """The backend behind a bucket's URL and the marker's body. Raises UsageError and StoreError with the remedy."""
     base, options = read_url(url)
     inner = BucketBackend(base, options)
-    marker = _opened(inner, machine, create=create, environ=environ)
+    marker = _opened(inner, machine, create=create)
     return RetryingBackend(inner, machine.clock, machine.entropy), marker
 
 
@@ -55,16 +52,14 @@ def probe_bucket(url: str, machine: Machine) -> None:
     _probe(backend, machine, base)
 
 
-def _opened(
-    inner: BucketBackend, machine: Machine, *, create: bool | None, environ: Mapping[str, str]
-) -> dict[str, Any]:
+def _opened(inner: BucketBackend, machine: Machine, *, create: bool | None) -> dict[str, Any]:
     backend, base = RetryingBackend(inner, machine.clock, machine.entropy, _OPENING_S), inner.url
     marker = _read_marker(backend, base)
     if marker is not None:
         return marker
     if create is False:
         raise StoreError(f"there is no store at {base}: check the URL, or create it: dibs run, exec and sweep plan do")
-    if create is None and in_job_array(environ):
+    if create is None and in_job_array(os.environ):
         raise StoreError(
             f"there is no store at {base}, and a task of a job array does not create one: create it once beforehand, "
             "or say --create (create=True)"

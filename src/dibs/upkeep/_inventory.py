@@ -38,8 +38,6 @@ class Inventory:
     live: dict[tuple[str, int, int], Entry] = field(default_factory=dict)
     records: dict[str, dict[tuple[int, int], TrialRecord | None]] = field(default_factory=dict)  # study -> attempts
     rolls: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)  # (study, key, "n-a" -> record)
-    wishes: dict[str, set[str]] = field(default_factory=dict)
-    definitions: dict[str, dict[str, Any]] = field(default_factory=dict)
     journals: dict[str, set[int]] = field(default_factory=dict)  # journal of Optuna's operations -> its entries
     joined: dict[str, set[int]] = field(default_factory=dict)  # the same -> the blocks that a roll has
     named: dict[str, str] = field(default_factory=dict)  # digest of a blob -> a record that names it
@@ -248,10 +246,6 @@ def _other(found: Inventory, body: dict[str, Any], key: str, place: Place) -> No
             found.rolls.append((place.study, key, records))
         else:
             found.findings.append(Finding("torn", key, "it holds no records"))
-    elif place.kind == "wish":
-        found.wishes.setdefault(place.study, set()).add(place.digest)
-    elif place.kind == "study":
-        found.definitions[place.study] = body
     elif place.kind == "plan":
         for digest in _planned(body, key):
             found.named.setdefault(digest, key)
