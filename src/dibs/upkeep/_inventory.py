@@ -14,7 +14,7 @@ from dibs.record import TrialRecord, decode, decode_trial
 from dibs.store import Store
 
 from ._findings import Finding
-from ._layout import ROLLED, Place, is_digest, place_of
+from ._layout import ROLLED, Place, digests_in, is_digest, place_of
 
 __all__ = ["Inventory", "entries_of", "part_at", "take_inventory"]
 
@@ -80,7 +80,7 @@ def _only_copies(
             continue
         files = copy.get("files")
         for digest in (copy.get("blob"), *(files.values() if isinstance(files, dict) else ())):
-            if isinstance(digest, str) and is_digest(digest):
+            if is_digest(digest):
                 found.named.setdefault(digest, key)
 
 
@@ -273,12 +273,5 @@ def _planned(body: dict[str, Any], key: str) -> list[str]:
 
 def _references(found: Inventory, body: Any, key: str) -> None:
     """Any text of 64 hex digits may be a digest: better to keep one blob too many."""
-    stack = [body]
-    while stack:
-        value = stack.pop()
-        if isinstance(value, dict):
-            stack.extend(value.values())
-        elif isinstance(value, list):
-            stack.extend(value)
-        elif isinstance(value, str) and is_digest(value):
-            found.references.setdefault(value, key)
+    for digest in digests_in(body):
+        found.references.setdefault(digest, key)
