@@ -22,8 +22,8 @@ from dibs.store import ADOPTED, COPY_OF, Settler, Store, adopt, blob_key, is_buc
 from ._copied import Copied, Trouble
 from ._copy_finals import copy_finals
 from ._copy_rules import final, named_blobs, rule_of
-from ._inventory import entries_of
 from ._layout import place_of
+from ._walk import entries_of
 
 __all__ = ["Copied", "Copier", "Trouble", "adopt_copy", "open_copy"]
 

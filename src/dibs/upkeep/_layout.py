@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 from dibs.store import BLOCK, JournalKeys
 
-__all__ = ["PER_ROLL", "ROLLED", "Place", "digests_in", "is_digest", "place_of"]
+__all__ = ["PER_ROLL", "RECORDS", "ROLLED", "Place", "digests_in", "is_digest", "place_of"]
 
 _N = r"(?P<n>\d{8,})-(?P<attempt>\d+)"
 _SEGMENT = r"[a-z0-9._%-]+"
@@ -45,6 +45,7 @@ _SHAPES = [
     }.items()
 ]
 PER_ROLL = JournalKeys.PER_ROLL
+RECORDS = ("trial", "again")  # the kinds that are attempts
 ROLLED = re.compile(r"(\d{1,19})-(\d{1,19})", re.ASCII)  # the name of a copy in a roll: int() refuses 5000 digits
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
