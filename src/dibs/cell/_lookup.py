@@ -47,7 +47,7 @@ def program_of(template: Template, here: Path, path: str | None) -> str | None:
     if not os.access(there, os.X_OK):
         raise UsageError(f"the program {name} may not be executed: chmod +x {name}, or name what runs it first")
     _check_head(there, name, path)
-    return os.path.abspath(there)  # noqa: PTH100
+    return os.path.abspath(there)  # noqa: PTH100 - as above
 
 
 def _check_head(there: Path, name: str, path: str | None) -> None:

@@ -170,9 +170,9 @@ def _listing(where: Path, clock: Clock) -> Finding:
     path = folder / "new"
     os.listdir(folder)  # noqa: PTH208 - so that there is an old listing to be shown
     path.touch()
-    came = _until(lambda: "new" in os.listdir(folder), clock)  # noqa: PTH208
+    came = _until(lambda: "new" in os.listdir(folder), clock)  # noqa: PTH208 - names, not paths
     path.unlink()
-    went = _until(lambda: "new" not in os.listdir(folder), clock)  # noqa: PTH208
+    went = _until(lambda: "new" not in os.listdir(folder), clock)  # noqa: PTH208 - as above
     if came is None or went is None:
         return Finding("listing", "bad", f"a listing does not show one's own change within {_LIST_LIMIT_S:g} s")
     late = max(came, went)

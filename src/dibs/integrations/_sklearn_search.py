@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import get_tags, indexable
@@ -241,7 +242,7 @@ class DibsSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc,unus
         """How many features ``fit`` was given."""
         try:
             check_is_fitted(self, "best_estimator_")
-        except Exception as error:
+        except NotFittedError as error:
             raise AttributeError(f"{type(self).__name__} has no n_features_in_ before it is fitted") from error
         return int(self.best_estimator_.n_features_in_)
 

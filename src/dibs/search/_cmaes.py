@@ -59,7 +59,7 @@ class CMAES(Sampler):
         if cube_of(space).conditional:
             raise UsageError("sampler 'cmaes' searches no space with conditions (when=...): take tpe, nsga2 or auto")
         try:
-            import cmaes  # noqa: F401
+            import cmaes  # noqa: F401 because only whether it is there is asked
         except ImportError:
             raise UsageError("sampler 'cmaes' needs the library cmaes: pip install 'dibs[cmaes]'") from None
 
