@@ -7,13 +7,14 @@ from collections.abc import Callable
 
 import click
 
+from dibs.cell import size_text
 from dibs.upkeep import Report, check
 
 from ._opening import open_store
 from ._options import as_json, command, store_option, verbose
 from ._text import json_text, out, safe, table
 
-__all__ = ["counting", "size_text", "verb"]
+__all__ = ["counting", "verb"]
 
 _EVERY = 5000  # objects between two lines of progress
 
@@ -53,16 +54,6 @@ def counting(what: str) -> Callable[[int], None]:
             out(f"{what} {count} objects", err=True)
 
     return step
-
-
-def size_text(size: int) -> str:
-    """``1.5 MiB``."""
-    value = float(size)
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if value < 1024 or unit == "GiB":
-            return f"{value:.0f} {unit}" if unit == "bytes" else f"{value:.1f} {unit}"
-        value /= 1024
-    return ""
 
 
 def _say(report: Report) -> None:
