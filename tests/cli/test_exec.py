@@ -151,6 +151,15 @@ def test_what_is_wrong_with_the_options_is_one_sentence(
     assert not (tmp_path / "s").exists()
 
 
+def test_what_the_store_lies_in_cannot_be_denied_however_its_url_is_spelt(
+    dibs: Call, mill: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "a b").mkdir()
+    place = f"file://{tmp_path}/a%20b/s"
+    given = (place if word == "s" else word for word in words("--deny-read", "a b"))
+    assert f"a b cannot be denied: {tmp_path}/a b/s is in it" in dibs(*given, "true", code=2).stderr
+
+
 def code_3(said: str) -> bool:
     """The store is not there."""
     return "there is no store" in said
