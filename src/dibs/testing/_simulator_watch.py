@@ -17,7 +17,7 @@ from ._simulator_plan import Plan
 from ._simulator_world import SimLock
 
 if TYPE_CHECKING:
-    from ._simulator import Actor
+    from ._simulator_actor import Actor
 
 __all__ = ["NAME", "SPACE", "Watched", "adopt", "create_study", "persist"]
 
