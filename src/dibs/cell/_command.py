@@ -25,8 +25,9 @@ _SCRIPT_BYTES = 16 << 20
 
 @dataclass(frozen=True)
 class Command:
-    """``template``: the command; ``written``: as it was given; ``here``: where it was given; ``running``: the template that
-    names the script by its whole path, or runs private copies instead, which are ``frozen``: files as written -> where they are.
+    """``template``: the command; ``written``: as it was given; ``here``: where it was given; ``running``: the template
+    that names the script by its whole path, or runs private copies instead, which are ``frozen``: files as written ->
+    where they are.
 
     ``scripts``: files as written that are to be frozen, with the place of each word that names one (None: only where a
     hole names it).

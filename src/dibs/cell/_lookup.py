@@ -29,7 +29,7 @@ _ASSIGNED = re.compile(r"\w+=")
 
 
 def program_of(template: Template, here: Path, path: str | None) -> str | None:
-    """Where the program is; None if only a point can tell. Raises UsageError for one that is not there, or does not run."""
+    """Where the program is; None if only a point can tell. Raises UsageError for one that is not there or will not run."""
     if template.names:
         return None
     name = template.parts[0]

@@ -1,4 +1,4 @@
-"""One parameter as people read it along a slice or a contour: its bands, its notes, and which choices there is room for."""
+"""One parameter as people read it along a slice or a contour: its bands, its notes, which choices there is room for."""
 
 from __future__ import annotations
 

@@ -56,9 +56,10 @@ def join(
 ) -> Joined:
     """Meet ``machines - 1`` others who do this under the same name, race them, and return what all found.
 
-    ``seen``: what this machine alone saw of the folder. In an unused folder a meeting that found an exclusive method creates the store with it; in a store it leaves a
-    verdict beside the marker. Every later open obeys. Raises StoreError (somebody is missing, the folder cannot be
-    written to), UsageError (too many came, or with other numbers).
+    ``seen``: what this machine alone saw of the folder. In an unused folder a meeting that found an exclusive method
+    creates the store with it; in a store it leaves a verdict beside the marker. Every later open obeys. Raises
+    StoreError (somebody is missing, the folder cannot be written to), UsageError (too many came, or with other
+    numbers).
     """
     root = Path(seen.store)
     made = not root.exists()

@@ -18,7 +18,7 @@ from ._walk import entries_of, is_link, parts_of
 __all__ = ["Inventory", "take_inventory"]
 
 Step = Callable[[int], None]
-# a roll that does not read is a cache lost: what it names, its originals name; a curve and Optuna's operations name no blob
+# a roll that does not read is a cache lost: what it names, its originals name; curves and Optuna's entries name no blob
 _NAMES_NOTHING = ("roll", "live", "entry", "entries")
 
 
