@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from tests.cell.programs import landlocked
-from tests.cli.exec_words import PLACE, WELL, Call, logs, script, words
+from tests.cli.exec_words import PLACE, WELL, Call, logs, words
+from tests.parts import script
 
 from dibs import Store, Study
 

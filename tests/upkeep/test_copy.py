@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.parts import dibs
 
 from dibs import Float, RefusedError, Space, Store, StoreError, Study, UsageError
 from dibs.backend import CrashingBackend, Killed, Object
@@ -288,10 +289,6 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     copy.backend.__class__ = Forgets
     with pytest.raises(StoreError, match="no clear answer"):
         Copier(source, copy).run()
-
-
-def dibs(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "dibs", *words], cwd=cwd, capture_output=True, text=True, timeout=120)
 
 
 def test_the_command(tmp_path: Path) -> None:
