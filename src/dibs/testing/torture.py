@@ -33,8 +33,8 @@ from ._torture_bucket import Bucket
 from ._torture_crew import CLOCK, Crew, Worker, faketime
 from ._torture_disk import Disk
 from ._torture_objective import FAILURE, SPACE, STUDY
+from ._torture_orders import Orders
 from ._torture_torments import NOT_ON_A_BUCKET, TORMENTS, Tormentor
-from ._torture_worker import Orders
 
 __all__ = ["Plan", "Torture", "main"]
 
