@@ -15,7 +15,7 @@ from ._findings import Finding
 from ._layout import RECORDS, ROLLED, Place, digests_in, is_digest, place_of
 from ._walk import entries_of, is_link, parts_of
 
-__all__ = ["Inventory", "take_inventory"]
+__all__ = ["Inventory", "Step", "take_inventory"]
 
 Step = Callable[[int], None]
 # a roll that does not read is a cache lost: what it names, its originals name; curves and Optuna's entries name no blob
