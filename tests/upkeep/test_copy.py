@@ -319,8 +319,8 @@ def test_following_copies_what_is_new(tmp_path: Path) -> None:
         assert follower.stdout is not None
         assert json.loads(follower.stdout.readline())["records"] > 0
         running(source).close("done", score=0.5)
-        while not json.loads(follower.stdout.readline())["records"]:
-            pass
+        while objects(Store(tmp_path / "b")) != objects(source):
+            assert follower.stdout.readline()
         follower.send_signal(signal.SIGINT)
         follower.communicate(timeout=60)
         assert follower.returncode == 130
