@@ -12,13 +12,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from .cycle import Contestant, Peer, contestant
+from .cycle import Contestant, Peer, contestant, serve
 
 HERE = Path(__file__).resolve().parent
 SIZES = (100, 1_000, 10_000)
@@ -52,19 +51,6 @@ def asker(name: str, size: int) -> Callable[[], Any]:
     sampler = make_sampler(name.partition("/")[0], seed=0, goal=goal)
     history, asked = History.of(rows), iter(range(size + 100, 10**9))
     return lambda: sampler.ask(space, next(asked), history)
-
-
-def serve(name: str, size: int) -> None:
-    """The contestant's side, as in bench/cycle.py."""
-    ask = asker(name, size)
-    for _ in range(2):
-        ask()
-    print("ready", flush=True)
-    for line in sys.stdin:
-        began = time.process_time()
-        for _ in range(int(line)):
-            ask()
-        print(time.process_time() - began, flush=True)
 
 
 def first(name: str, size: int) -> float:
@@ -118,7 +104,8 @@ def main() -> None:
     parser.add_argument("--no-peer", action="store_true", help="do not install and measure Optuna")
     given = parser.parse_args()
     if given.serve:
-        serve(given.serve[0], int(given.serve[1]))
+        ask = asker(given.serve[0], int(given.serve[1]))
+        serve(lambda n: ask(), 0)
         return
     with tempfile.TemporaryDirectory(prefix="dibs-bench-", dir=HERE) as work:
         peer = None if given.no_peer else Peer(Path(work))

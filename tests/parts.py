@@ -1,11 +1,14 @@
-"""What tests of stores and studies have in common: a machine whose clock and luck are the test's own."""
+"""What tests have in common: a machine whose clock and luck are the test's own, records by hand, programs."""
 
 from __future__ import annotations
 
 import itertools
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from hypothesis import HealthCheck, settings
@@ -110,3 +113,15 @@ def at_once(calls: list[Callable[[], Any]]) -> list[Any]:
     for thread in threads:
         thread.join()
     return answers
+
+
+def dibs(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, started in that folder."""
+    return subprocess.run([sys.executable, "-m", "dibs", *words], cwd=cwd, capture_output=True, text=True, timeout=120)
+
+
+def script(path: Path, text: str) -> Path:
+    """A file that can be executed."""
+    path.write_text(text)
+    path.chmod(0o755)
+    return path

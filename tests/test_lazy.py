@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src"
-PACKAGES = ["dibs", "dibs.cell", "dibs.search", "dibs.view"]
+PACKAGES = ["dibs", "dibs.cell", "dibs.search", "dibs.testing", "dibs.view"]
 
 
 def imported(tree: ast.AST) -> dict[str, str]:

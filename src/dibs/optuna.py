@@ -12,8 +12,9 @@ try:
 except ImportError as error:
     raise UsageError("dibs.optuna needs Optuna, which is not installed: pip install 'dibs[optuna]'") from error
 
+from dibs.integrations._optuna_export import export
+from dibs.integrations._optuna_import import Imported, import_study
 from dibs.integrations._optuna_importances import importances
-from dibs.integrations._optuna_moving import Imported, export, import_study
 from dibs.integrations._optuna_pruner import OptunaPruner
 from dibs.integrations._optuna_sampler import OptunaSampler
 from dibs.integrations._optuna_storage import Storage

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.buckets.servers import Server
+from tests.parts import dibs
 
 from dibs import Float, NotFound, RefusedError, Space, Store, StoreError, Study, UsageError
 from dibs.backend import MemoryBackend, Outcome, RetryingBackend
@@ -34,10 +35,6 @@ pytestmark = pytest.mark.usefixtures("credentials")
 @pytest.fixture
 def store(server: Server, place: str) -> Store:
     return Store.on_bucket(server.endpoint, server.bucket, place)
-
-
-def dibs(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "dibs", *words], cwd=cwd, capture_output=True, text=True, timeout=120)
 
 
 def test_the_same_names_and_the_same_json(store: Store, tmp_path: Path) -> None:

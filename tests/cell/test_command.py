@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.parts import script
 
 from dibs import Store
 from dibs.cell import Command, claim_folder, freeze, frozen_in
@@ -31,12 +32,6 @@ def here(tmp_path: Path) -> Path:
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     return Store(tmp_path / "store")
-
-
-def script(path: Path, text: str) -> Path:
-    path.write_text(text)
-    path.chmod(0o755)
-    return path
 
 
 def of(here: Path, *words: str, **more: object) -> Command:

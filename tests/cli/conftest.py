@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.cli.exec_words import SPACE, WELL, script
+from tests.cli.exec_words import SPACE, WELL
+from tests.parts import script
 from tests.study.processes import heed
 
 from dibs.cli import main

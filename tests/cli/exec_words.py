@@ -17,12 +17,6 @@ momentum = {float = [0.0, 0.99], when = {opt = "sgd"}}
 WELL = '#!/bin/sh\necho "{\\"score\\": $1}"\n'
 
 
-def script(path: Path, text: str) -> Path:
-    path.write_text(text)
-    path.chmod(0o755)
-    return path
-
-
 def words(*more: str, trials: int = 4, space: str = "space.toml") -> tuple[str, ...]:
     """``dibs exec`` up to its command."""
     return (

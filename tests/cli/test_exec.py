@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from tests.cell.programs import landlocked
-from tests.cli.exec_words import PLACE, WELL, Call, logs, script, words
+from tests.cli.exec_words import PLACE, WELL, Call, logs, words
+from tests.parts import script
 
 from dibs import Store, Study
 
@@ -149,6 +150,15 @@ def test_what_is_wrong_with_the_options_is_one_sentence(
     assert said in done.stderr or code_3(done.stderr)
     assert len(done.stderr.strip().splitlines()) == 1
     assert not (tmp_path / "s").exists()
+
+
+def test_what_the_store_lies_in_cannot_be_denied_however_its_url_is_spelt(
+    dibs: Call, mill: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "a b").mkdir()
+    place = f"file://{tmp_path}/a%20b/s"
+    given = (place if word == "s" else word for word in words("--deny-read", "a b"))
+    assert f"a b cannot be denied: {tmp_path}/a b/s is in it" in dibs(*given, "true", code=2).stderr
 
 
 def code_3(said: str) -> bool:

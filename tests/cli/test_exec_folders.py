@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.cli.exec_words import Call, script, words
+from tests.cli.exec_words import Call, words
+from tests.parts import script
 
 from dibs import Study
 

@@ -93,6 +93,14 @@ def mount(words: list[str], point: Path, log: Path, **environ: str) -> Iterator[
                 started.wait(10)
 
 
+@contextmanager
+def twice(fstype: str, folder: Path, words: Callable[[str], list[str]], log: str = "log") -> Iterator[Mounts]:
+    """One file system through two mounts, ``a`` and ``b`` in the folder; ``words``: the command that mounts one."""
+    with ExitStack() as stack:
+        points = [stack.enter_context(mount(words(name), folder / name, folder / f"{name}.{log}")) for name in "ab"]
+        yield Mounts(fstype, *points)
+
+
 def free_port() -> int:
     """A port that nobody listens on, nor on the one that SeaweedFS adds 10,000 to get.
 
@@ -123,21 +131,15 @@ def juicefs(folder: Path) -> Iterator[Mounts]:
     program, meta = tool("juicefs"), f"sqlite3://{folder}/meta.db"
     made = [program, "format", "--storage", "file", "--bucket", f"{folder}/bytes/", meta, "tested"]
     subprocess.run(made, check=True, capture_output=True, env={**os.environ, "HOME": str(folder)})
-    with ExitStack() as stack:
-        points = [
-            stack.enter_context(
-                mount(
-                    [
-                        program, "mount", "--no-usage-report", "--no-syslog", "--metrics", f"127.0.0.1:{free_port()}",
-                        "--cache-dir", f"{folder}/cache-{name}", "--log", f"{folder}/{name}.log", meta, f"{folder}/{name}",
-                    ],
-                    folder / name,
-                    folder / f"{name}.out",
-                )
-            )
-            for name in "ab"
+
+    def words(name: str) -> list[str]:
+        return [
+            program, "mount", "--no-usage-report", "--no-syslog", "--metrics", f"127.0.0.1:{free_port()}",
+            "--cache-dir", f"{folder}/cache-{name}", "--log", f"{folder}/{name}.log", meta, f"{folder}/{name}",
         ]  # fmt: skip
-        yield Mounts("fuse.juicefs", *points)
+
+    with twice("fuse.juicefs", folder, words, log="out") as mounted:
+        yield mounted
 
 
 # ---- SeaweedFS: a server, which is also a bucket, and its own mount
@@ -179,10 +181,8 @@ def seaweed_server(folder: Path) -> Iterator[Server]:
             until(lambda: answers(f"http://127.0.0.1:{server.s3}/"), f"weed's S3 (see {folder}/server.log)", started)
             yield server
     finally:
-        for port in ports.values():
+        for port in (each + more for each in ports.values() for more in (0, 10_000)):
             for path in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):
-                path.unlink(missing_ok=True)
-            for path in Path("/tmp").glob(f"seaweedfs-*-{port + 10_000}.sock"):
                 path.unlink(missing_ok=True)
 
 
@@ -200,22 +200,16 @@ def answers(url: str) -> bool:
 
 @contextmanager
 def seaweedfs(server: Server, folder: Path) -> Iterator[Mounts]:
-    with ExitStack() as stack:
-        points = [
-            stack.enter_context(
-                mount(
-                    [
-                        tool("weed"), "-logtostderr=true", "mount", f"-filer=127.0.0.1:{server.filer}",
-                        f"-dir={folder}/{name}", f"-cacheDir={folder}/cache-{name}", "-dirAutoCreate=false",
-                        f"-localSocket={folder}/{name}.sock",
-                    ],
-                    folder / name,
-                    folder / f"{name}.log",
-                )
-            )
-            for name in "ab"
+
+    def words(name: str) -> list[str]:
+        return [
+            tool("weed"), "-logtostderr=true", "mount", f"-filer=127.0.0.1:{server.filer}",
+            f"-dir={folder}/{name}", f"-cacheDir={folder}/cache-{name}", "-dirAutoCreate=false",
+            f"-localSocket={folder}/{name}.sock",
         ]  # fmt: skip
-        yield Mounts("fuse.seaweedfs", *points)
+
+    with twice("fuse.seaweedfs", folder, words) as mounted:
+        yield mounted
 
 
 # ---- buckets that are mounted
@@ -227,41 +221,29 @@ def s3fs(server: Server, folder: Path) -> Iterator[Mounts]:
     password = folder / "password"
     password.write_text(f"{server.key}:{server.secret}")
     password.chmod(0o600)
-    with ExitStack() as stack:
-        points = [
-            stack.enter_context(
-                mount(
-                    [
-                        tool("s3fs"), server.bucket, f"{folder}/{name}", "-f", "-o", f"passwd_file={password}",
-                        "-o", f"url=http://127.0.0.1:{server.s3}", "-o", "use_path_request_style",
-                    ],
-                    folder / name,
-                    folder / f"{name}.log",
-                )
-            )
-            for name in "ab"
+
+    def words(name: str) -> list[str]:
+        return [
+            tool("s3fs"), server.bucket, f"{folder}/{name}", "-f", "-o", f"passwd_file={password}",
+            "-o", f"url=http://127.0.0.1:{server.s3}", "-o", "use_path_request_style",
         ]  # fmt: skip
-        yield Mounts("fuse.s3fs", *points)
+
+    with twice("fuse.s3fs", folder, words) as mounted:
+        yield mounted
 
 
 @contextmanager
 def rclone(server: Server, folder: Path) -> Iterator[Mounts]:
     settings = rclone_settings(server, folder)
-    with ExitStack() as stack:
-        points = [
-            stack.enter_context(
-                mount(
-                    [
-                        tool("rclone"), "--config", str(settings), "mount", "--vfs-cache-mode", "writes",
-                        "--cache-dir", f"{folder}/cache-{name}", f"w:{server.bucket}", f"{folder}/{name}",
-                    ],
-                    folder / name,
-                    folder / f"{name}.log",
-                )
-            )
-            for name in "ab"
+
+    def words(name: str) -> list[str]:
+        return [
+            tool("rclone"), "--config", str(settings), "mount", "--vfs-cache-mode", "writes",
+            "--cache-dir", f"{folder}/cache-{name}", f"w:{server.bucket}", f"{folder}/{name}",
         ]  # fmt: skip
-        yield Mounts("fuse.rclone", *points)
+
+    with twice("fuse.rclone", folder, words) as mounted:
+        yield mounted
 
 
 def rclone_settings(server: Server, folder: Path) -> Path:

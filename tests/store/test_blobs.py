@@ -24,13 +24,6 @@ def sha(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-@pytest.fixture(params=["memory", "bucket", "folder"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
-    if request.param == "folder":
-        return Store(tmp_path / "store")
-    return store_over(MemoryBackend(conditional_replace=request.param == "bucket"))
-
-
 def files(store: Store) -> list[str]:
     return [entry.key for entry in store.backend.list("blobs/")]
 

@@ -36,13 +36,6 @@ ODD = [
 ]
 
 
-@pytest.fixture(params=["memory", "bucket", "folder"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
-    if request.param == "folder":
-        return Store(tmp_path / "store")
-    return store_over(MemoryBackend(conditional_replace=request.param == "bucket"))
-
-
 def test_claim_bind_and_resolve(store: Store) -> None:
     assert store.resolve("spam") is None
     assert store.claim("spam", DIGEST, {"size": 3}) is True

@@ -49,7 +49,7 @@ def run(study: Study, n: int, ends: Any = None) -> list[tuple[int, int, dict[str
 
 def records(store: Store) -> list[dict[str, Any]]:
     keys = store.keys("spam")
-    return [body_at(store, entry.key) for p in (keys.trials(), keys.agains()) for entry in store.backend.list(p)]
+    return [body_at(store, entry.key) for p in (keys.trials(), f"{keys.base}again/") for entry in store.backend.list(p)]
 
 
 # enqueue

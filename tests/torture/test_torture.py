@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dibs.testing import torture
-from dibs.testing._torture_worker import Orders
+from dibs.testing._torture_orders import Orders
 
 # loaded by every worker before anything else: done() now and then forgets to write
 FORGETFUL = """

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.parts import dibs
 
 from dibs import Float, RefusedError, Space, Store, StoreError, Study, UsageError
 from dibs.backend import CrashingBackend, Killed, Object
@@ -290,10 +291,6 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
         Copier(source, copy).run()
 
 
-def dibs(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "dibs", *words], cwd=cwd, capture_output=True, text=True, timeout=120)
-
-
 def test_the_command(tmp_path: Path) -> None:
     filled(tmp_path / "a")
     told = dibs("copy", "a", "b", "--json", cwd=tmp_path)
@@ -322,8 +319,8 @@ def test_following_copies_what_is_new(tmp_path: Path) -> None:
         assert follower.stdout is not None
         assert json.loads(follower.stdout.readline())["records"] > 0
         running(source).close("done", score=0.5)
-        while not json.loads(follower.stdout.readline())["records"]:
-            pass
+        while objects(Store(tmp_path / "b")) != objects(source):
+            assert follower.stdout.readline()
         follower.send_signal(signal.SIGINT)
         follower.communicate(timeout=60)
         assert follower.returncode == 130

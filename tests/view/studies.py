@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, TypeVar
 
-from tests.parts import FakeMachine
+from tests.parts import FakeMachine, body_at, plant
 
 from dibs import Choice, Float, Space, Store, Study
 from dibs.backend import MemoryBackend, WrapperBackend
@@ -52,6 +52,13 @@ class Lab:
     ) -> None:
         self.begin(n, me=me)
         self.report(n, curve, state, reason)
+
+    def two_goals(self) -> None:
+        """Two done trials, and by hand the second one's goal is the other."""
+        self.trial(0, "done", [1.0])
+        self.trial(1, "done", [2.0])
+        key = self.store.keys(self.name).attempt(1, 0)
+        plant(self.store, key, {**body_at(self.store, key), "goal": "max"})
 
     def pass_s(self, seconds: float) -> None:
         """Time goes by for the store and for the machine."""

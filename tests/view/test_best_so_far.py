@@ -113,9 +113,6 @@ def test_it_agrees_with_going_through_the_trials_one_by_one() -> None:
 
 def test_without_a_goal_nobody_knows_what_is_better() -> None:
     lab = Lab(defined=False)
-    lab.trial(0, "done", [1.0])
-    lab.trial(1, "done", [2.0])
-    key = lab.store.keys("spam").attempt(1, 0)
-    plant(lab.store, key, {**body_at(lab.store, key), "goal": "max"})
+    lab.two_goals()
     with pytest.raises(UsageError, match="agree on no goal"):
         best_so_far(lab.source())

@@ -63,10 +63,7 @@ def test_no_result_carries_the_counts() -> None:
 
 def test_where_records_agree_on_no_goal_nothing_is_sorted_by_score() -> None:
     lab = Lab(defined=False)
-    lab.trial(0, "done", [1.0])
-    lab.trial(1, "done", [2.0])
-    key = lab.store.keys("spam").attempt(1, 0)
-    plant(lab.store, key, {**body_at(lab.store, key), "goal": "max"})
+    lab.two_goals()
     with pytest.raises(UsageError, match="agree on no goal"):
         best_rows(lab.source())
     assert len(results_table(lab.source())) == 2

@@ -39,11 +39,12 @@ LOST = (Cause.PREEMPTED, Cause.VANISHED)
 class Evidence:
     """What was seen of a program that ended; what was not seen is None, 0 or empty.
 
-    ``code``: its exit status; ``signal``: the one that ended it. ``not_started``: why it never ran. ``limit``: ours that
-    it was over. ``memory_limit``: whether that one was memory. ``cgroup_kills``, ``host_kills``: by how much the counters
-    of out-of-memory kills rose, of its cgroup and of the machine. ``free_bytes``, ``free_files``: room left where it
-    writes. ``log_lost``: bytes of output that the log could not take. ``synced``: whether what it made was kept; None = nothing to
-    keep. ``tail``: its last lines. ``scheduler``: variables of the batch system. ``left``: processes it left, killed.
+    ``code``: its exit status; ``signal``: the one that ended it. ``not_started``: why it never ran. ``limit``: ours
+    that it was over. ``memory_limit``: whether that one was memory. ``cgroup_kills``, ``host_kills``: by how much the
+    counters of out-of-memory kills rose, of its cgroup and of the machine. ``free_bytes``, ``free_files``: room left
+    where it writes. ``log_lost``: bytes of output that the log could not take. ``synced``: whether what it made was
+    kept; None = nothing to keep. ``tail``: its last lines. ``scheduler``: variables of the batch system. ``left``:
+    processes it left, killed.
     """
 
     code: int | None = None

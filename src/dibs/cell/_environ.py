@@ -56,8 +56,8 @@ def variables_of(
 ) -> dict[str, str]:
     """The environment of a cell: ``base`` without what an outer cell was told, and what this one is.
 
-    ``fields`` become ``DIBS_OUT`` and so on, ``name`` the name a tracker should show, ``group`` and ``tags`` likewise. What the user has set for a
-    tracker stays.
+    ``fields`` become ``DIBS_OUT`` and so on, ``name`` the name a tracker should show, ``group`` and ``tags`` likewise.
+    What the user has set for a tracker stays.
     """
     ours = {f"DIBS_{field.upper()}": text for field, text in fields.items()}
     ours |= {variable_of(param): text_of(value) for param, value in point.items()}

@@ -1,7 +1,8 @@
 """Where a cell may write and what it may not read; enforced by the kernel where it can (``_landlock``).
 
-A cell writes beneath its own folder and scratch: temporary folders, caches, devices. What it may write it may read, so scratch
-that would hold other cells' folders or a denied path is not given; the cell then has a temporary folder of its own.
+A cell writes beneath its own folder and scratch: temporary folders, caches, devices. What it may write it may read, so
+scratch that would hold other cells' folders or a denied path is not given; the cell then has a temporary folder of its
+own.
 """
 
 from __future__ import annotations

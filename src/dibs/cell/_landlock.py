@@ -86,7 +86,7 @@ def _allow(ruleset: int, path: str, allowed: int) -> None:
     except OSError:  # gone meanwhile, or nothing one may look at
         return
     try:
-        if not os.path.isdir(path):  # noqa: PTH112
+        if not os.path.isdir(path):  # noqa: PTH112 - as above
             allowed &= _OF_FILES
         rule = _Rule(allowed, fd)
         _call(_ADD, ruleset, _BENEATH, ctypes.byref(rule), 0)

@@ -230,10 +230,12 @@ class _Run:
 
     def _after_warden(self) -> None:
         """If the warden itself was killed, and the program with it: what they had started is known by its mark."""
+        from subprocess import TimeoutExpired
+
         try:
             if self.warden.wait(_LOST_S) == 0:
                 return
-        except Exception:
+        except TimeoutExpired:
             log.warning("process %d hangs in the kernel, with what it has started: it is left behind", self.warden.pid)
         if self.pid is not None and "ended" not in self.words:  # else the number may be somebody else's by now
             with suppress(OSError):

@@ -148,7 +148,7 @@ def _below(top: int) -> list[int]:
     for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():  # noqa: PTH112, PTH208 - pathlib costs
         if name.isdigit():
             try:
-                with open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123
+                with open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123 - as above
                     fields = file.read().rpartition(b")")[2].split()
             except OSError:
                 continue

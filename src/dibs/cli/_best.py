@@ -24,7 +24,7 @@ from ._opening import open_source
 from ._options import Whole, as_json, command, store_option, study_option, verbose
 from ._text import json_text, out, safe, table
 
-__all__ = ["row_json", "say_front", "say_winner", "verb"]
+__all__ = ["say_front", "say_winner", "verb"]
 
 
 @command("best")
@@ -58,7 +58,7 @@ def verb(store: str | None, study: str | None, top: int | None, point_only: bool
         for row in rows:
             out(_compact(row))
     elif as_json:
-        told = [row_json(row, source.study, source.goal) for row in rows]
+        told = [_row_json(row, source.study, source.goal) for row in rows]
         out(json_text(told if top or several else told[0]))
     elif several:
         say_front(rows, source.goal)
@@ -95,7 +95,7 @@ def say_winner(row: Row, goal: str | Sequence[str] | None) -> None:
         out(f"  constraints met: {safe(constraints_text(row.constraints))}")
 
 
-def row_json(row: Row, study: str, goal: str | Sequence[str] | None) -> dict[str, object]:
+def _row_json(row: Row, study: str, goal: str | Sequence[str] | None) -> dict[str, object]:
     """A row that also says which study it is from."""
     return {"study": study, "goal": goal, **row.to_json()}
 

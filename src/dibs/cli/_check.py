@@ -7,13 +7,16 @@ from collections.abc import Callable
 
 import click
 
+from dibs.cell import size_text
 from dibs.upkeep import Report, check
 
 from ._opening import open_store
 from ._options import as_json, command, store_option, verbose
 from ._text import json_text, out, safe, table
 
-__all__ = ["counting", "size_text", "verb"]
+__all__ = ["counting", "verb"]
+
+_EVERY = 5000  # objects between two lines of progress
 
 
 @command("check")
@@ -43,24 +46,14 @@ def verb(store: str | None, deep: bool, as_json: bool) -> int:
     return 0 if report.clean else 1
 
 
-def counting(what: str, every: int = 5000) -> Callable[[int], None]:
+def counting(what: str) -> Callable[[int], None]:
     """Progress on stderr, where somebody looks at it."""
 
     def step(count: int) -> None:
-        if count % every == 0 and sys.stderr.isatty():
+        if count % _EVERY == 0 and sys.stderr.isatty():
             out(f"{what} {count} objects", err=True)
 
     return step
-
-
-def size_text(size: int) -> str:
-    """``1.5 MiB``."""
-    value = float(size)
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if value < 1024 or unit == "GiB":
-            return f"{value:.0f} {unit}" if unit == "bytes" else f"{value:.1f} {unit}"
-        value /= 1024
-    return ""
 
 
 def _say(report: Report) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import click
 
 from dibs.view import Axis, Band, Contour, contour
 
+from ._axis import axis_notes, band_text, say_hidden, shown_bands
 from ._heading import say_heading, say_infeasible
 from ._opening import open_source
 from ._options import as_json, command, store_option, study_option, verbose, which_option
-from ._slice import MOST_CHOICES, band_text
 from ._text import json_text, out, safe, table
 
 __all__ = ["verb"]
@@ -55,29 +57,20 @@ def _say(told: Contour, mean: bool) -> None:
             out(f"  {count} {why}")
     out(f"  {'mean' if mean else 'best'} score; across: {_named(told.x)}; down: {_named(told.y)}")
     values = {(cell.x, cell.y): cell.scores.mean if mean else cell.scores.best for cell in told.cells}
-    columns, rows = _shown(told.x, [cell.x for cell in told.cells]), _shown(told.y, [cell.y for cell in told.cells])
+    columns = shown_bands(told.x, Counter(cell.x for cell in told.cells))
+    rows = shown_bands(told.y, Counter(cell.y for cell in told.cells))
     header = ["", *(_begin(told.x, told.x.bands[at]) for at in columns)]
     cells = [
         [band_text(told.y, told.y.bands[row], _WIDEST), *(_number(values.get((column, row))) for column in columns)]
         for row in rows
     ]
     table(header, cells, right=range(1, len(header)), indent=2)
-    hidden = len(told.x.bands) - len(columns) + len(told.y.bands) - len(rows)
-    if hidden:
-        out(f"  ... and {hidden} more choices with no more results: --json has them all")
+    say_hidden(len(told.x.bands) - len(columns) + len(told.y.bands) - len(rows))
 
 
 def _named(axis: Axis) -> str:
-    notes = [*(["log"] if axis.log else []), *(["no definition: as seen"] if axis.assumed else [])]
+    notes = axis_notes(axis)
     return safe(axis.name) + (f" ({', '.join(notes)})" if notes else "")
-
-
-def _shown(axis: Axis, used: list[int]) -> list[int]:
-    """The bands to draw: all of a number's, of a choice those with the most cells."""
-    every = range(len(axis.bands))
-    if axis.kind != "choice" or len(every) <= MOST_CHOICES:
-        return list(every)
-    return sorted(sorted(every, key=lambda at: (-used.count(at), at))[:MOST_CHOICES])
 
 
 def _begin(axis: Axis, band: Band) -> str:

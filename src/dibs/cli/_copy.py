@@ -8,11 +8,11 @@ from typing import Any
 
 import click
 
+from dibs.cell import size_text
 from dibs.errors import UsageError
 from dibs.store import Store
 from dibs.upkeep import Copied, Copier, adopt_copy, open_copy
 
-from ._check import size_text
 from ._options import SPAN, as_json, command, verbose
 from ._text import out, safe, table
 

@@ -60,29 +60,36 @@ def verb(
         raise UsageError("--join needs a name, the same on all machines")
     if not store:
         raise UsageError("no folder: say dibs doctor FOLDER, or set DIBS_STORE or store in a dibs.toml")
+    me, machines = me or default_me(os.environ), machines or 2
     if is_bucket(store):
-        return _bucket(store, name, machines or 2, names, patience, me or default_me(os.environ), as_json)
-    root, machine = local_path(store), Here()
-    seen = checkup(root, machine)
+        return _bucket(store, name, machines, names, patience, me, as_json)
+    machine = Here()
+    seen = checkup(local_path(store), machine)
     if name is None:
-        if as_json:
-            out(json_text(seen.to_json()))
-        else:
-            _say_checkup(seen)
-            out(f"verdict  {safe(seen.verdict)}")
-        return 0 if seen.fine else 3
+        return _alone(seen, as_json)
     if not as_json:
         _say_checkup(seen)
         out()
-    joined = join(
-        seen, name, machines or 2, machine, me=me or default_me(os.environ), names=names, patience_s=patience,
-        say=lambda text: out(safe(text), err=True),
-    )  # fmt: skip
+    joined = join(seen, name, machines, machine, me=me, names=names, patience_s=patience, say=_aside)
     if as_json:
         out(json_text({"checkup": seen.to_json(), **joined.to_json()}))
     else:
         _say_joined(joined)
     return 0 if joined.fine else 3
+
+
+def _alone(seen: Checkup, as_json: bool) -> int:
+    if as_json:
+        out(json_text(seen.to_json()))
+    else:
+        _say_checkup(seen)
+        out(f"verdict  {safe(seen.verdict)}")
+    return 0 if seen.fine else 3
+
+
+def _aside(text: str) -> None:
+    """What a meeting says while it goes on."""
+    out(safe(text), err=True)
 
 
 def _bucket(url: str, name: str | None, machines: int, names: int, patience_s: float, me: str, as_json: bool) -> int:
@@ -93,8 +100,7 @@ def _bucket(url: str, name: str | None, machines: int, names: int, patience_s: f
         out(json_text({"store": url, "fine": True, "verdict": verdict}) if as_json else f"verdict  {verdict}")
         return 0
     joined = join_bucket(
-        raw_bucket(url, machine), name, machines, machine, me=me, names=names, patience_s=patience_s,
-        say=lambda text: out(safe(text), err=True),
+        raw_bucket(url, machine), name, machines, machine, me=me, names=names, patience_s=patience_s, say=_aside,
     )  # fmt: skip
     if as_json:
         out(json_text({"store": url, **joined.to_json()}))

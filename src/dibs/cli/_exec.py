@@ -14,7 +14,7 @@ import click
 from dibs.cell import Command, Isolation, Limits, Template, freeze, isolation_status, parse, resident, text_of
 from dibs.errors import DibsError, NotFound, UsageError
 from dibs.space import Constant, Space
-from dibs.store import Store, is_bucket
+from dibs.store import Store, is_bucket, local_path
 from dibs.study import Study
 from dibs.study._program import Program, check_space
 from dibs.study._workplace import temporary_place
@@ -176,7 +176,7 @@ def _isolation(options: dict[str, Any], where: str, here: Path, folders: Templat
         if options["writable"]:
             raise UsageError("--writable says what --isolate lets a program write: say that, too")
         return None
-    kept = [temporary_place()] if is_bucket(where) else [Path(where.removeprefix("file://")).expanduser()]
+    kept = [temporary_place()] if is_bucket(where) else [local_path(where)]
     kept += [Path(os.environ["DIBS_WORK"])] if os.environ.get("DIBS_WORK") else []
     kept += [_above(folders, here)] if folders is not None else []
     missing = next((path for path in options["writable"] if not path.is_dir()), None)

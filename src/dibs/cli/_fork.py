@@ -1,6 +1,7 @@
 """``dibs fork``: a study begun again with another space, with the results that still fit.
 
-Its parameters are not named as those of ``run``: the seed in a ``dibs.toml`` is the old study's, and would be the new one's.
+Its parameters are not named as those of ``run``: the seed in a ``dibs.toml`` is the old study's, and would be the new
+one's.
 """
 
 from __future__ import annotations

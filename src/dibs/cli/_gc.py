@@ -6,11 +6,12 @@ from typing import Any
 
 import click
 
+from dibs.cell import size_text
 from dibs.errors import RefusedError
 from dibs.store import Store
 from dibs.upkeep import Garbage, collect, find_garbage
 
-from ._check import counting, size_text
+from ._check import counting
 from ._options import as_json, command, needed, store_option, verbose
 from ._text import json_text, out, table
 

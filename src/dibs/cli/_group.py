@@ -15,7 +15,7 @@ __all__ = ["Verbs", "overview"]
 
 
 class Verbs(click.Group):
-    """``table``: verb -> what it does, in the order of the overview; ``modules``: where a verb's module is, before its name."""
+    """``table``: verb -> what it does, as the overview lists them; ``modules``: where a verb's module is, but for its name."""
 
     table: Mapping[str, str] = {}
     modules = "dibs.cli._"

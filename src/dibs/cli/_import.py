@@ -40,7 +40,7 @@ def verb(source: str, theirs: str, library: str, store: str | None, study: str |
     """
     place = needed(store, "store", "FOLDER")
     try:
-        from dibs.integrations._optuna_moving import import_study
+        from dibs.integrations._optuna_import import import_study
     except ImportError as error:
         raise UsageError(f"{library} is not installed here: pip install 'dibs[{library}]'") from error
     told = import_study(source, theirs, Store(place), study)

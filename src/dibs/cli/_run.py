@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -34,6 +34,9 @@ from ._options import (
     verbose,
 )
 from ._text import escaped, json_text, out
+
+if TYPE_CHECKING:
+    from dibs.study._run import RunSummary
 
 __all__ = ["check_asked", "conclude", "exists", "open_search", "search", "verb"]
 
@@ -124,7 +127,7 @@ def check_asked(options: dict[str, Any]) -> None:
         raise UsageError("--rescue-after and --no-rescue: choose one")
 
 
-def conclude(study: Study, summary: Any, words: list[str], *, as_json: bool) -> int:
+def conclude(study: Study, summary: RunSummary, words: list[str], *, as_json: bool) -> int:
     """Say how a run ended; returns its exit code."""
     code = 6 if summary.unfinished else int(summary.failed > 0 and summary.states.get("failed", 0) > 0)
     if as_json:
@@ -160,7 +163,7 @@ def exists(where: str, name: str) -> bool:
         return False
 
 
-def search(study: Study, found: SearchFile, trials: int, options: dict[str, Any], words: list[str]) -> Any:
+def search(study: Study, found: SearchFile, trials: int, options: dict[str, Any], words: list[str]) -> RunSummary:
     """Run it, with progress; what the objective raises is shown as its file's."""
     limits = Limits(options["time_limit"], options["memory"], options["cpus"], options["gpus"])
     rescue_after_s = None if options["no_rescue"] else options["rescue_after"] or study.stale_s

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import click
 
-from dibs.view import Axis, Band, Slice, Slices, score_text, slices
+from dibs.view import Slice, Slices, score_text, slices
 
+from ._axis import axis_notes, band_text, say_hidden, shown_bands
 from ._heading import say_heading, say_infeasible
 from ._marks import bar
 from ._opening import open_source
 from ._options import as_json, command, store_option, study_option, verbose, which_option
 from ._text import json_text, out, safe, table
 
-__all__ = ["MOST_CHOICES", "band_text", "verb"]
+__all__ = ["verb"]
 
-MOST_CHOICES = 12  # shown of a choice; --json has them all
 _WIDEST = 32
 
 
@@ -57,33 +57,19 @@ def _say(told: Slices) -> None:
 
 def _say_slice(one: Slice) -> None:
     axis = one.axis
-    notes = [axis.kind, *(["log"] if axis.log else []), *(["no definition: as seen"] if axis.assumed else [])]
+    notes = [axis.kind, *axis_notes(axis)]
     notes += [f"{one.inactive} results without it"] if one.inactive else []
     notes += [f"{one.outside} outside it"] if one.outside else []
     out(f"{safe(axis.name)} ({', '.join(notes)})")
-    rows = list(zip(axis.bands, one.bands, strict=True))
-    hidden = 0
-    if axis.kind == "choice" and len(rows) > MOST_CHOICES:
-        shown = sorted(range(len(rows)), key=lambda at: (-rows[at][1].count, at))[:MOST_CHOICES]
-        hidden = len(rows) - MOST_CHOICES
-        rows = [rows[at] for at in sorted(shown)]
+    shown = shown_bands(axis, {at: scores.count for at, scores in enumerate(one.bands)})
+    rows = [(axis.bands[at], one.bands[at]) for at in shown]
     most = max((scores.count for _, scores in rows), default=0)
     cells = [
         (
-            band_text(axis, band), scores.count, bar(scores.count / most if most else 0.0, 10), score_text(scores.best),
+            band_text(axis, band, _WIDEST), scores.count, bar(scores.count / most if most else 0.0, 10), score_text(scores.best),
             score_text(scores.median), score_text(scores.mean), "-" if scores.n is None else scores.n,
         )
         for band, scores in rows
     ]  # fmt: skip
     table(("value", "results", "", "best", "median", "mean", "trial"), cells, right=(1, 3, 4, 5, 6), indent=2)
-    if hidden:
-        out(f"  ... and {hidden} more choices with no more results: --json has them all")
-
-
-def band_text(axis: Axis, band: Band, most: int = _WIDEST) -> str:
-    """``0.001 .. 0.01``, one number, or a choice as Python writes it, cut to ``most`` characters."""
-    if axis.kind == "choice":
-        return safe(repr(band.choice), most)
-    if band.low == band.high:
-        return f"{band.low:.6g}" if axis.kind == "float" else str(band.low)
-    return f"{band.low:.4g} .. {band.high:.4g}" if axis.kind == "float" else f"{band.low} .. {band.high}"
+    say_hidden(len(axis.bands) - len(shown))

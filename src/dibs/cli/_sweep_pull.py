@@ -7,9 +7,9 @@ import sys
 
 import click
 
+from dibs.cell import size_text
 from dibs.sweep import Pulled, pull
 
-from ._check import size_text
 from ._options import Whole, as_json, command, store_option, sweep_option, verbose
 from ._status import plural
 from ._sweep_opening import open_plan

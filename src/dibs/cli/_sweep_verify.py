@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
+from dibs.cell import size_text
 from dibs.sweep import Rules, Verified, verify
 from dibs.sweep._kinds import loader_of
 
-from ._check import size_text
 from ._options import SIZE, SPAN, Whole, as_json, command, me_option, store_option, sweep_option, verbose
 from ._status import plural
 from ._sweep_opening import steer_plan

@@ -6,34 +6,21 @@ seat alone writes it into the store.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from dibs._clock import iso
-from dibs.backend import FolderBackend, judge
+from dibs.backend import FolderBackend
 from dibs.errors import StoreError
-from dibs.record import FORMAT
-from dibs.store import (
-    MARKER,
-    METHODS,
-    Machine,
-    Settler,
-    Verdict,
-    Weighed,
-    escape,
-    look,
-    open_folder,
-    weigh,
-    write_verdict,
-)
+from dibs.store import MARKER, METHODS, Machine, Weighed, escape, look
 
 from . import _judge
+from ._conclusion import sentence, worst_of, write
 from ._delays import watch
 from ._meeting import Meeting
-from ._models import Checkup, Guest, Joined, Lap, Method
+from ._models import Checkup, Delay, Guest, Joined, Lap, Method
 from ._race import lap, name_of
 from ._stamps import probe
 from ._ways import WAYS, Way, way
@@ -69,9 +56,10 @@ def join(
 ) -> Joined:
     """Meet ``machines - 1`` others who do this under the same name, race them, and return what all found.
 
-    ``seen``: what this machine alone saw of the folder. In an unused folder a meeting that found an exclusive method creates the store with it; in a store it leaves a
-    verdict beside the marker. Every later open obeys. Raises StoreError (somebody is missing, the folder cannot be
-    written to), UsageError (too many came, or with other numbers).
+    ``seen``: what this machine alone saw of the folder. In an unused folder a meeting that found an exclusive method
+    creates the store with it; in a store it leaves a verdict beside the marker. Every later open obeys. Raises
+    StoreError (somebody is missing, the folder cannot be written to), UsageError (too many came, or with other
+    numbers).
     """
     root = Path(seen.store)
     made = not root.exists()
@@ -127,11 +115,11 @@ class _Session:
         late = _judge.delays(seen, samples, DELAY_LIMIT_S)
         clocks = _judge.clocks(told, samples)
         marker = next((facts["marker"] for facts in told if facts["marker"]), None)
-        worst = self._worst(marker, methods)
-        written = self._written(marker, methods, worst, late)
+        worst = worst_of(marker, meeting.guests, methods)
+        written = self._written(methods, worst, late, used=marker is not None)
         return Joined(
             str(self.root), name, meeting.seat, meeting.guests, self.sites, methods, late, clocks, worst.claim,
-            worst.kind != "refused", _sentence(worst, methods, self.sites), written,
+            worst.kind != "refused", sentence(worst, methods), written,
             _judge.notes(meeting.guests, late, clocks),
         )  # fmt: skip
 
@@ -191,68 +179,17 @@ class _Session:
             "marker": marker,
         }
 
-    # the conclusion
-
-    def _worst(self, marker: dict[str, Any] | None, methods: tuple[Method, ...]) -> Weighed:
-        """What the store is worth on the worst of the mounts, given what was found just now."""
-        mounts = tuple(dict.fromkeys(guest.mount for guest in self.meeting.guests))
-        verdict = Verdict("this meeting", mounts, _words(methods))
-        weighed = [weigh(judge(mount), marker, [verdict]) for mount in mounts]
-        return max(weighed, key=lambda each: ("taken", "warned", "refused").index(each.kind))
-
     def _written(
-        self, marker: dict[str, Any] | None, methods: tuple[Method, ...], worst: Weighed, late: Any
+        self, methods: tuple[Method, ...], worst: Weighed, late: Sequence[Delay], *, used: bool
     ) -> tuple[str, ...]:
-        """The first seat writes the verdict, and the marker of a store that is new; all hear about it."""
-        keys: list[str] = []
-        told: dict[str, Any] = {"keys": keys, "wrong": ""}
-        if self.meeting.seat == 0 and set(_words(methods).values()) != {"unproven"}:
+        """The first seat writes down what was found; all hear about it."""
+        told: dict[str, Any] = {"keys": [], "wrong": ""}
+        if self.meeting.seat == 0:
             try:
-                keys.append(self._write_verdict(methods, worst, late))
-                if marker is None and worst.kind != "refused":
-                    open_folder(self.root, self.machine, create=True, unchecked=False)
-                    keys.append(MARKER)
+                told["keys"] = write(self.root, self.machine, self.meeting.guests, methods, worst, late, used=used)
             except StoreError as wrong:
                 told["wrong"] = str(wrong)
         heard = self.meeting.exchange("written", told)[0]
         if heard["wrong"]:
             raise StoreError(f"the verdict could not be written: {heard['wrong']}")
         return tuple(heard["keys"])
-
-    def _write_verdict(self, methods: tuple[Method, ...], worst: Weighed, late: Any) -> str:
-        words = _words(methods)
-        claim = next((name for name in METHODS if words[name] == "exclusive"), worst.claim)
-        body = {
-            "v": FORMAT, "kind": "verdict", "created_at": iso(self.machine.clock.wall()), "who": self.machine.who(self.meeting.guests[0].me),
-            "mounts": sorted({guest.mount for guest in self.meeting.guests}), "machines": len(self.meeting.guests),
-            "methods": words, "names": {each.name: each.names for each in methods},
-            "several": {each.name: each.several for each in methods},
-            "late_s": {delay.what: _rounded(delay.late_s) for delay in sorted(late, key=_lateness)},
-        }  # fmt: skip
-        backend = FolderBackend(self.root, claim="mkdir" if words["link"] == "missing" else claim)
-        return write_verdict(Settler(backend, self.machine), body)
-
-
-def _lateness(delay: Any) -> tuple[bool, float]:
-    return delay.late_s is None, delay.late_s or 0.0
-
-
-def _rounded(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds, 4)
-
-
-def _words(methods: tuple[Method, ...]) -> dict[str, str]:
-    """What was found about the methods a store can claim by."""
-    return {each.name: each.word for each in methods if each.name in METHODS}
-
-
-def _sentence(worst: Weighed, methods: tuple[Method, ...], sites: int) -> str:
-    if all(each.bad for each in methods if each.name in METHODS):
-        return (
-            f"{worst.fstype} keeps no claim exclusive: no store can lie here. Use another file system; if a bucket is "
-            "behind this mount, give the bucket itself"
-        )
-    unproven = [each for each in methods if each.name == worst.claim and each.word == "unproven"]
-    if unproven:
-        return f"nothing is proven about claims by {worst.claim}: {unproven[0].why}. Taken unseen: {worst.sentence}"
-    return worst.sentence

@@ -146,7 +146,7 @@ def notes(guests: Sequence[Guest], late: Sequence[Delay], clock: Clocks) -> tupl
 def _notes(guests: Sequence[Guest], late: Sequence[Delay], clock: Clocks) -> Iterator[str]:
     for what in dict.fromkeys(delay.what for delay in late):
         ours = [delay for delay in late if delay.what == what]
-        worst = max(ours, key=lambda delay: (delay.late_s is None, delay.late_s or 0.0))
+        worst = max(ours, key=Delay.rank)
         if worst.late_s is not None and worst.late_s <= _LATE_S:
             continue
         by, of = guests[worst.by].me, guests[worst.of].me

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from dibs._clock import Clock
+from dibs.cell import size_text
 from dibs.errors import StoreError
 from dibs.store import METHODS, Machine, Weighed, look
 
@@ -170,9 +171,9 @@ def _listing(where: Path, clock: Clock) -> Finding:
     path = folder / "new"
     os.listdir(folder)  # noqa: PTH208 - so that there is an old listing to be shown
     path.touch()
-    came = _until(lambda: "new" in os.listdir(folder), clock)  # noqa: PTH208
+    came = _until(lambda: "new" in os.listdir(folder), clock)  # noqa: PTH208 - names, not paths
     path.unlink()
-    went = _until(lambda: "new" not in os.listdir(folder), clock)  # noqa: PTH208
+    went = _until(lambda: "new" not in os.listdir(folder), clock)  # noqa: PTH208 - as above
     if came is None or went is None:
         return Finding("listing", "bad", f"a listing does not show one's own change within {_LIST_LIMIT_S:g} s")
     late = max(came, went)
@@ -220,11 +221,11 @@ def _folder_moves(where: Path, clock: Clock) -> bool:
 def _room(where: Path) -> Iterator[Finding]:
     if not hasattr(os, "statvfs"):
         free = shutil.disk_usage(where).free
-        yield Finding("space", _enough(free, _LITTLE_BYTES), f"{_size(free)} free")
+        yield Finding("space", _enough(free, _LITTLE_BYTES), f"{size_text(free)} free")
         return
     found = os.statvfs(where)
     free = found.f_bavail * found.f_frsize
-    yield Finding("space", _enough(free, _LITTLE_BYTES), f"{_size(free)} free")
+    yield Finding("space", _enough(free, _LITTLE_BYTES), f"{size_text(free)} free")
     if found.f_files:
         yield Finding("inodes", _enough(found.f_favail, _LITTLE_INODES), f"{found.f_favail} free")
     else:
@@ -233,11 +234,3 @@ def _room(where: Path) -> Iterator[Finding]:
 
 def _enough(free: int, little: int) -> How:
     return "ok" if free >= little else "note" if free > 0 else "bad"
-
-
-def _size(count: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if count < 1024 or unit == "TiB":
-            break
-        count /= 1024
-    return f"{count:.1f} {unit}"

@@ -82,7 +82,7 @@ class Meeting:
         with suppress(OSError):
             self._path("here", self._ident).unlink()
         with suppress(OSError):
-            if not any(name.startswith("here-") for name in os.listdir(self.folder)):  # noqa: PTH208
+            if not any(name.startswith("here-") for name in os.listdir(self.folder)):  # noqa: PTH208 - names, not paths
                 self._clear()
 
     def abandon(self) -> None:

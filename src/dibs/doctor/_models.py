@@ -111,6 +111,10 @@ class Delay:
     error_s: float
     limit_s: float
 
+    def rank(self) -> tuple[bool, float]:
+        """Later ones sort later, and last what was not seen at all."""
+        return self.late_s is None, self.late_s or 0.0
+
 
 @dataclass(frozen=True)
 class Clocks:

@@ -67,9 +67,7 @@ class _AsStores:
         if held is None:
             return False
         try:
-            for turn in range(
-                _REWRITES
-            ):  # a second winner may slip in where a rewrite leaves a moment without the name
+            for turn in range(_REWRITES):  # in a moment without the name a second winner may slip in
                 self._settler.rewrite(held, {**body, "turn": turn})
         except NotOwner:
             self.robbed += 1

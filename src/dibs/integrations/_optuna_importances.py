@@ -42,10 +42,10 @@ def importances(study: Study | Source, *, goal: int = 0) -> Importances:
 
     It looks at one parameter at a time, so what matters only together with another is underrated. It sees done results
     alone: a value at which every trial fails is nobody's. It asks what mattered where the search looked, and a sampler
-    that learns soon looks at good values only. Which values are good it does not say: that is what slices are for.
-    A conditional parameter is judged among the results that have it, weighted by how many of the good ones these are;
-    constants are left out, and a parameter of which one value was seen has 0: nothing is known of it. With several goals it
-    is about that of number ``goal``; results that meet their constraints are better than those that do not.
+    that learns soon looks at good values only. Which values are good it does not say: that is what slices are for. A
+    conditional parameter is judged among the results that have it, weighted by how many of the good ones these are;
+    constants are left out, and a parameter of which one value was seen has 0: nothing is known of it. With several
+    goals it is about that of number ``goal``; results that meet their constraints are better than those that do not.
 
     Source: Watanabe, Bansal and Hutter, IJCAI 2023, for conditional parameters as Optuna extends it (arXiv:2601.20800).
     Raises NoResult for fewer than 20 results, or if all have one score; RecordError where the definition does not read;

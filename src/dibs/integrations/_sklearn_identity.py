@@ -82,7 +82,7 @@ def _object(thing: Any, depth: int) -> Any:
             return ["object", _said(kind, depth), _said(state, depth + 1)]
     try:
         return ["bytes", joblib.hash(thing)]
-    except Exception as wrong:
+    except Exception as wrong:  # whatever an object's own way of being pickled may raise
         raise UsageError(
             f"a search is known by what is in its estimator and scoring, and {type(thing).__name__} there cannot be told "
             f"from another one ({wrong})"
@@ -108,7 +108,7 @@ def _found(module: str, name: str) -> Any:
 
 def _is_full(cell: Any) -> bool:
     try:
-        cell.cell_contents  # noqa: B018
+        cell.cell_contents  # noqa: B018 because an empty one raises
     except ValueError:  # its own name, before it has been given
         return False
     return True

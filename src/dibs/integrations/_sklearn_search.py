@@ -1,19 +1,18 @@
 """A scikit-learn search whose candidates are the trials of a study: machines that fit the same thing share the work.
 
 What is searched is known by a digest of data, estimator, folds and scoring, so that nobody joins a search of something
-else (``_sklearn_identity``). Of scikit-learn one private name is used, ``_safe_indexing``: it has no public one for
-rows of whatever was given.
+else (``_sklearn_identity``).
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import get_tags, indexable
@@ -25,54 +24,13 @@ from dibs.errors import NoResult, RefusedError, UsageError
 from dibs.search import Sampler
 from dibs.space import Space
 from dibs.store import Store
-from dibs.study import Study, Trial, TrialResult
+from dibs.study import Study, TrialResult
 from dibs.view import Source, trial_detail
 
+from ._sklearn_folds import CrossValidated
 from ._sklearn_identity import identity
 
 __all__ = ["DibsSearchCV"]
-
-
-@dataclass
-class CrossValidated:
-    """The objective: the mean score over the folds, each fold's reported as it comes. Picklable, for workers."""
-
-    estimator: Any
-    X: Any
-    y: Any
-    folds: list[tuple[Any, Any]]
-    scorer: Any
-    fit_params: dict[str, Any]
-
-    def __call__(self, trial: Trial) -> float:
-        scores: list[float] = []
-        for train, test in self.folds:
-            model = clone(self.estimator).set_params(**clone(trial.point, safe=False))
-            model.fit(*_part(self.X, self.y, train), **_params_of(self.fit_params, self.X, train))
-            scores.append(float(self.scorer(model, *_part(self.X, self.y, test))))
-            if trial.report(scores[-1]):
-                break
-        return float(np.mean(scores))
-
-
-def _part(X: Any, y: Any, rows: Any) -> tuple[Any, ...]:
-    from sklearn.utils import _safe_indexing
-
-    return (_safe_indexing(X, rows),) if y is None else (_safe_indexing(X, rows), _safe_indexing(y, rows))
-
-
-def _params_of(params: Mapping[str, Any], X: Any, rows: Any) -> dict[str, Any]:
-    """What has one item per sample, such as weights, goes by fold; the rest as it is."""
-    count = X.shape[0] if hasattr(X, "shape") else len(X)
-    each = {name for name, held in params.items() if not isinstance(held, str) and _length(held) == count}
-    return {name: _part(held, None, rows)[0] if name in each else held for name, held in params.items()}
-
-
-def _length(held: Any) -> int:
-    shape = getattr(held, "shape", None)
-    if shape is not None:  # a sparse matrix has no len()
-        return int(shape[0]) if shape else -1
-    return len(held) if hasattr(held, "__len__") else -1
 
 
 def _best_has(method: str) -> Callable[[Any], bool]:
@@ -241,7 +199,7 @@ class DibsSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc,unus
         """How many features ``fit`` was given."""
         try:
             check_is_fitted(self, "best_estimator_")
-        except Exception as error:
+        except NotFittedError as error:
             raise AttributeError(f"{type(self).__name__} has no n_features_in_ before it is fitted") from error
         return int(self.best_estimator_.n_features_in_)
 

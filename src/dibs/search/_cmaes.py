@@ -59,13 +59,12 @@ class CMAES(Sampler):
         if cube_of(space).conditional:
             raise UsageError("sampler 'cmaes' searches no space with conditions (when=...): take tpe, nsga2 or auto")
         try:
-            import cmaes  # noqa: F401
+            import cmaes  # noqa: F401 because only whether it is there is asked
         except ImportError:
             raise UsageError("sampler 'cmaes' needs the library cmaes: pip install 'dibs[cmaes]'") from None
 
     def ask(self, space: Space, n: int, history: Iterable[Pair] = ()) -> dict[str, Value]:
-        if self.goal is None:
-            raise UsageError(f"sampler {self.name!r} needs a goal: {type(self).__name__}(goal='min') or goal='max'")
+        turned = signs(self._needed_goal())
         self.size(space)
         n, seed, cube = index(n), self.seed or 0, cube_of(space)
         if not cube.dims:
@@ -73,17 +72,17 @@ class CMAES(Sampler):
         stream = Stream(self.version, seed, n, self.name)
         with np.errstate(all="ignore"):  # scores and points may be anything
             history = History.coerce(history)
-            state = self._state(cube, history, n)
+            state = self._state(cube, history, turned, n)
             rows = cube.closed(_drawn(cube, state, stream))
-            past = past_of(cube, history, signs(self.goal), np.ones(1))
+            past = past_of(cube, history, turned, np.ones(1))
             row = Fresh(cube, past).first(rows, stream)
         return cube.point(row)
 
-    def _state(self, cube: Cube, history: History, n: int) -> Evolution:
+    def _state(self, cube: Cube, history: History, turned: Array, n: int) -> Evolution:
         """What index n is drawn from."""
         size = self.population or 4 + int(3 * np.log(cube.dims))
         key = (self.version, self.seed or 0, self.name)
-        return state_after(cube, size, key, told(cube, history, signs(self.goal or "min"), size, n // size))
+        return state_after(cube, size, key, told(cube, history, turned, size, n // size))
 
 
 def _drawn(cube: Cube, state: Evolution, stream: Stream) -> Array:

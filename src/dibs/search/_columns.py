@@ -15,11 +15,11 @@ from dibs.space import Choice, Float, Int, Param
 
 from ._stream import Array
 
-__all__ = ["ABSENT", "FEW", "Reader", "log_centre", "reader_of"]
+__all__ = ["ABSENT", "BELOW_ONE", "FEW", "Reader", "log_centre", "reader_of"]
 
 FEW = 2**50  #: so many cells (k + 0.5) / cells tells apart
 _EXACT = 2**53
-_BELOW_ONE = 1 - 2.0**-53
+BELOW_ONE = 1 - 2.0**-53  #: the largest coordinate there is
 ABSENT: Any = object()  #: stands for a value that a point does not have
 
 Reader: TypeAlias = Callable[[Sequence[Any]], Any]
@@ -82,7 +82,7 @@ def _float(param: Float) -> Callable[[Array], Array]:
         elif cells == 1:
             u = np.full(v.shape, 0.5)
         else:
-            u = np.clip((np.log(v / low) if param.log else v - low) / width, 0.0, _BELOW_ONE)
+            u = np.clip((np.log(v / low) if param.log else v - low) / width, 0.0, BELOW_ONE)
         return np.where(inside, u, np.nan)
 
     return convert

@@ -16,12 +16,11 @@ import numpy as np
 from dibs.errors import SpaceError
 from dibs.space import Choice, Constant, Int, Space, Tree, Value, all_levels
 
-from ._columns import ABSENT, FEW, log_centre, reader_of
+from ._columns import ABSENT, BELOW_ONE, FEW, log_centre, reader_of
 from ._stream import Array
 
 __all__ = ["Cube", "cube_of"]
 
-_BELOW_ONE = 1 - 2.0**-53
 _LISTED = 512  # a space of so few points is looked at as a whole
 
 
@@ -100,7 +99,7 @@ class Cube:
 
     def closed(self, rows: Array) -> Array:
         """Rows with every coordinate, made rows of points: to the centres of cells, inactive ones out."""
-        rows = np.clip(rows, 0.0, _BELOW_ONE)
+        rows = np.clip(rows, 0.0, BELOW_ONE)
         whole = (np.floor(rows[:, self._celled] * self.cells[self._celled]) + 0.5) / self.cells[self._celled]
         for j in self._log_axes:
             rows[:, j] = log_centre(self.params[j], self._log_values(rows[:, j], self.params[j]))

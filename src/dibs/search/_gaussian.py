@@ -17,7 +17,7 @@ from ._linear import half_inverse, product
 from ._minimise import minimise
 from ._stream import Array
 
-__all__ = ["Features", "Posterior", "fitted", "scaled"]
+__all__ = ["Features", "Posterior", "fitted", "scaled", "standardised"]
 
 _STEPS = 20
 _START_NOISE = -5.0  # not the mode: where there is noise, few steps do not climb out of having none

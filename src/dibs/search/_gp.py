@@ -6,6 +6,7 @@ Running trials shrink the variance around them without a vote on the mean, as if
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -70,7 +71,6 @@ def propose_by_improvement(cube: Cube, past: Past, stream: Stream, fresh: Fresh)
         over = violation(excess)
         best = float(means[: len(known)][over == 0.0].min(initial=np.inf))
     trust = _BELIEF / len(past.y)
-
     running = features.of(others[len(others) - len(flying) :])
 
     def gain(candidates: Array) -> Array:
@@ -93,17 +93,22 @@ def propose_by_improvement(cube: Cube, past: Past, stream: Stream, fresh: Fresh)
     uniform[::2] = believed(cube, uniform[::2])
     moved = _moved(cube, rows[np.resize(np.concatenate([near, hoped]), _NEAR)], stream, 0.0)
     candidates = fresh.of(cube.closed(np.concatenate([uniform, moved])))
-    gains = gain(candidates) if len(candidates) else np.empty(0)
+    return _first_new(_climbed(cube, candidates, gain, stream, fresh), rows)
+
+
+def _climbed(cube: Cube, candidates: Array, gain: Callable[[Array], Array], stream: Stream, fresh: Fresh) -> Array:
+    """The candidates, and those found around the best of them in a few rounds, best first."""
+    if not len(candidates):
+        return candidates
+    gains = gain(candidates)
     for turn, top in enumerate(_TOPS):
-        if not len(candidates):
-            return None
         tops = candidates[np.argsort(-gains, kind="stable")[:top]]
         closer = _moved(cube, tops[np.resize(np.arange(len(tops)), _ROUND)], stream, 0.5 * (turn + 1))
         closer = fresh.of(cube.closed(closer))
         if len(closer):
             candidates = np.concatenate([candidates, closer])
             gains = np.concatenate([gains, gain(closer)])
-    return _first_new(candidates[np.argsort(-gains, kind="stable")], rows)
+    return candidates[np.argsort(-gains, kind="stable")]
 
 
 def _first_new(candidates: Array, known: Array) -> Array | None:

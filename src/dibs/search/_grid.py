@@ -28,8 +28,9 @@ _ROUNDS = 4
 class Grid(Sampler):
     """All combinations of ``steps`` levels of each Float and Int, ends included, and all values of each Choice.
 
-    Levels are evenly spaced, in the log if the parameter is log; a parameter with fewer values has them all, and an
-    Int that others depend on also has the values they wait for. An inactive parameter is absent and multiplies nothing. ``ask`` returns None from ``size(space)`` on.
+    Levels are evenly spaced, in the log if the parameter is log; a parameter with fewer values has them all, and an Int
+    that others depend on also has the values they wait for. An inactive parameter is absent and multiplies nothing.
+    ``ask`` returns None from ``size(space)`` on.
     """
 
     name: ClassVar[str] = "grid"

@@ -2,7 +2,8 @@
 
 A History is a sequence of (point, score or None) pairs with the numbers beside it as numpy columns. It has as many
 scores to a row as its study has goals; several are a tuple in a pair. It never changes; the points are shared, not
-copied, so nobody may write into them. The surprising part: one may be put together only when somebody looks into it, so that a sampler which needs no history pays for none.
+copied, so nobody may write into them. The surprising part: one may be put together only when somebody looks into it, so
+that a sampler which needs no history pays for none.
 """
 
 from __future__ import annotations

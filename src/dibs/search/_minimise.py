@@ -10,11 +10,13 @@ from ._stream import Array
 
 __all__ = ["minimise"]
 
+_LONGEST = 2.0
 
-def minimise(function: Callable[[Array], tuple[float, Array]], start: Array, steps: int, longest: float = 2.0) -> Array:
+
+def minimise(function: Callable[[Array], tuple[float, Array]], start: Array, steps: int) -> Array:
     """The best place found in ``steps`` steps; ``function`` gives value and gradient, infinite where it has none.
 
-    No coordinate moves by more than ``longest`` in one step.
+    No coordinate moves by more than 2 in one step.
     """
     at, inverse = start, np.eye(len(start))
     value, gradient = function(at)
@@ -26,7 +28,7 @@ def minimise(function: Callable[[Array], tuple[float, Array]], start: Array, ste
             slope = float(gradient @ direction)
             if not slope < 0.0:
                 break
-        direction = direction * min(1.0, longest / float(np.abs(direction).max()))
+        direction = direction * min(1.0, _LONGEST / float(np.abs(direction).max()))
         size = 1.0
         for _ in range(8):
             new = at + size * direction

@@ -13,7 +13,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from dibs.errors import UsageError
 from dibs.space import Space, Value
 
 from ._cube import Cube, cube_of
@@ -42,13 +41,12 @@ class Model(Sampler):
     several: ClassVar[bool] = True
 
     def ask(self, space: Space, n: int, history: Iterable[Pair] = ()) -> dict[str, Value]:
-        if self.goal is None:
-            raise UsageError(f"sampler {self.name!r} needs a goal: {type(self).__name__}(goal='min') or goal='max'")
+        turned = signs(self._needed_goal())
         n, seed = index(n), self.seed or 0
         cube = cube_of(space)
         if not cube.dims:
             return space.draw(lambda _: 0.5)
-        turned, weights = signs(self.goal), np.ones(1)
+        weights = np.ones(1)
         if len(turned) > 1:
             weights = drawn_weights(len(turned), Stream(self.version, seed, n, f"{self.name} goals"))
         with np.errstate(all="ignore"):  # scores and points may be anything

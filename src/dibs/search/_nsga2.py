@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ._checks import a_count
+from ._columns import BELOW_ONE
 from ._cube import Cube
 from ._fresh import Fresh, copies
 from ._model import Model
@@ -24,7 +25,6 @@ __all__ = ["NSGA2"]
 
 _CROSSED = 0.9
 _SPREAD_CROSSED, _SPREAD_MUTATED = 15.0, 20.0
-_BELOW_ONE = 1 - 2.0**-53
 _NEWEST = 64  # of them, and of what is running, no child is a copy
 _TRIES = 16  # children, of which the first that is news is taken
 
@@ -88,8 +88,8 @@ def _mutated(cube: Cube, rows: Array, stream: Stream) -> Array:
     step = np.where(u < 0.5, np.minimum(step, -2.0 * cube.half_cells), np.maximum(step, 2.0 * cube.half_cells))
     there = rows + step
     # beyond an end it is at the end; what is there already, or has cells, goes the other way
-    turns = (cube.cells > 0) | (rows <= 0.0) | (rows >= _BELOW_ONE)
-    there = np.clip(np.where(((there < 0.0) | (there >= 1.0)) & turns, rows - step, there), 0.0, _BELOW_ONE)
+    turns = (cube.cells > 0) | (rows <= 0.0) | (rows >= BELOW_ONE)
+    there = np.clip(np.where(((there < 0.0) | (there >= 1.0)) & turns, rows - step, there), 0.0, BELOW_ONE)
     count = np.maximum(cube.choices, 1)
     other = (rows + (1.0 + np.floor(u * (count - 1.0))) / count) % 1.0
     return np.where(moves, np.where(cube.choices > 0, other, there), rows)

@@ -87,6 +87,12 @@ class Sampler(ABC):
             object.__setattr__(twin, field, theirs)  # whatever the subclass thinks of assignment
         return twin
 
+    def _needed_goal(self) -> Goals:
+        """The goal. Raises UsageError without one: it is never guessed."""
+        if self.goal is None:
+            raise UsageError(f"sampler {self.name!r} needs a goal: {type(self).__name__}(goal='min') or goal='max'")
+        return self.goal
+
     def _a_goal(self, goal: Any) -> Goals | None:
         wanted = None if goal is None else a_goal(goal)
         if isinstance(wanted, tuple) and not self.several:

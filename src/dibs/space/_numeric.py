@@ -135,16 +135,10 @@ class Float(Param):
         return nearest
 
     def spec(self) -> dict[str, Any]:
-        spec: dict[str, Any] = {"float": [self.low, self.high]}
-        return spec | self._call()[1]
+        return {"float": [self.low, self.high], **_options(self)}
 
     def _call(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        kwargs: dict[str, Any] = {"log": True} if self.log else {}
-        if self.step is not None:
-            kwargs["step"] = self.step
-        if self.prior is not None:
-            kwargs["prior"] = self.prior
-        return (self.low, self.high), kwargs
+        return (self.low, self.high), _options(self)
 
 
 def _ratio(*numbers: float) -> Any:
@@ -245,13 +239,17 @@ class Int(Param):
         return number
 
     def spec(self) -> dict[str, Any]:
-        spec: dict[str, Any] = {"int": [self.low, self.high]}
-        return spec | self._call()[1]
+        return {"int": [self.low, self.high], **_options(self)}
 
     def _call(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        kwargs: dict[str, Any] = {"log": True} if self.log else {}
-        if self.step != 1:
-            kwargs["step"] = self.step
-        if self.prior is not None:
-            kwargs["prior"] = self.prior
-        return (self.low, self.high), kwargs
+        return (self.low, self.high), _options(self)
+
+
+def _options(param: Float | Int) -> dict[str, Any]:
+    """What was said beside the bounds, defaults left out."""
+    said: dict[str, Any] = {"log": True} if param.log else {}
+    if param.step is not None and (isinstance(param, Float) or param.step != 1):
+        said["step"] = param.step
+    if param.prior is not None:
+        said["prior"] = param.prior
+    return said

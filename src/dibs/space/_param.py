@@ -15,7 +15,7 @@ from dibs.errors import SpaceError
 
 from ._values import Value, as_value, canonical, shown, typed
 
-__all__ = ["Choice", "Constant", "Param", "When"]
+__all__ = ["BELOW_ONE", "Choice", "Constant", "Param", "When"]
 
 BELOW_ONE = 1 - 2.0**-53
 

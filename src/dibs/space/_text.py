@@ -122,11 +122,12 @@ def point_from_text(space: Space, text: str) -> dict[str, Value]:
     if not text.lstrip().startswith("{"):
         return _by_name(_words(space, text))
     try:
-        return json.loads(text, object_pairs_hook=_object)  # type: ignore[no-any-return]
+        point: dict[str, Value] = json.loads(text, object_pairs_hook=_object)
     except SpaceError:
         raise
     except (ValueError, RecursionError) as error:
         raise SpaceError(f"the point is not valid JSON: {error}") from None
+    return point
 
 
 def _object(pairs: list[tuple[str, Any]]) -> Any:

@@ -46,26 +46,21 @@ def as_value(value: Any, depth: int = 0) -> Value:
     """``value`` as a plain value of a parameter (numpy scalars become Python's); SpaceError for anything else."""
     value = plain(value)
     kind = type(value)
-    if value is None or kind is bool:
-        return value  # type: ignore[no-any-return]
-    if kind is int:
-        if not -_INT64 <= value < _INT64:
-            raise SpaceError(f"{shown(value)} does not fit in 64 bits; pass it as a str")
-        return value  # type: ignore[no-any-return]
-    if kind is float:
-        if not math.isfinite(value):
-            raise SpaceError(f"{value!r} cannot be a value: it must be finite")
-        return value  # type: ignore[no-any-return]
-    if kind is str:
-        if not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
-            raise SpaceError(f"{shown(value)} cannot be a value: it is not valid Unicode")
-        return value  # type: ignore[no-any-return]
     if kind is tuple:
         if depth >= _DEEPEST:
             raise SpaceError(f"tuples may be nested {_DEEPEST} deep at most")
         return tuple(as_value(item, depth + 1) for item in value)
-    remedy = "write a tuple" if kind is list else "use None, bool, int, float, str or a tuple of these"
-    raise SpaceError(f"{shown(value)} ({kind.__name__}) cannot be a value: {remedy}")
+    if value is not None and kind not in (bool, int, float, str):
+        remedy = "write a tuple" if kind is list else "use None, bool, int, float, str or a tuple of these"
+        raise SpaceError(f"{shown(value)} ({kind.__name__}) cannot be a value: {remedy}")
+    if kind is int and not -_INT64 <= value < _INT64:
+        raise SpaceError(f"{shown(value)} does not fit in 64 bits; pass it as a str")
+    if kind is float and not math.isfinite(value):
+        raise SpaceError(f"{value!r} cannot be a value: it must be finite")
+    if kind is str and not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
+        raise SpaceError(f"{shown(value)} cannot be a value: it is not valid Unicode")
+    known: Value = value
+    return known
 
 
 def value_from_json(obj: Any, depth: int = 0) -> Value:

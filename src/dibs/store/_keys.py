@@ -121,9 +121,6 @@ class StudyKeys:
     def trials(self) -> str:
         return self.base + "trial/"
 
-    def agains(self) -> str:
-        return self.base + "again/"
-
     def notes(self) -> str:
         return self.base + "note/"
 

@@ -13,14 +13,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from dibs._clock import iso
 from dibs.backend import Backend, FolderBackend, judge, mount_type
-from dibs.errors import NewerFormat, RecordError, StoreError, UsageError
-from dibs.record import FORMAT, decode
+from dibs.errors import StoreError, UsageError
 
 from ._keys import MARKER
 from ._machine import Machine
-from ._settle import Settler
+from ._marker import create_marker, read_marker
 from ._verdicts import METHODS, Weighed, read_verdicts, weigh
 
 __all__ = ["BUCKETS", "in_job_array", "is_bucket", "local_path", "look", "open_folder"]
@@ -81,7 +79,7 @@ def open_folder(
     backend = FolderBackend(root, claim=weighed.claim, fsync=fsync)
     if marker is None:
         backend.prepare()
-        marker = _create_marker(backend, machine, root, verdict)
+        marker = create_marker(backend, machine, str(root), verdict)
         if marker.get("claim") != weighed.claim:  # somebody was faster, on a mount of another type
             return open_folder(root, machine, create=create, unchecked=unchecked, fsync=fsync)
     return backend, marker
@@ -96,7 +94,7 @@ def look(root: Path) -> tuple[dict[str, Any] | None, Weighed]:
     if root.exists() and not root.is_dir():
         raise StoreError(f"{root} is a file, not a folder: give the path of a folder")
     backend = FolderBackend(root)
-    marker = _read_marker(backend, root) if root.is_dir() else None
+    marker = read_marker(backend, str(root)) if root.is_dir() else None
     method = (marker or {}).get("claim", "link")
     if method not in METHODS:
         raise StoreError(
@@ -130,36 +128,3 @@ def _trusted(root: Path, weighed: Weighed, unchecked: bool) -> str:
         _warned.add(str(root))
         log.warning("%s: %s", root, weighed.sentence)
     return "unchecked" if weighed.kind == "refused" else weighed.fstype
-
-
-def _read_marker(backend: Backend, root: Path) -> dict[str, Any] | None:
-    there = backend.read(MARKER)
-    if there is None:
-        return None
-    try:
-        body = decode(there.data, MARKER)
-    except NewerFormat as wrong:
-        raise NewerFormat(f"{root}: {wrong}", key=MARKER) from None
-    except RecordError as wrong:
-        raise StoreError(
-            f"{root}: {str(wrong).partition(';')[0]}; the marker of a store is never rewritten: restore it or start a "
-            "new store",
-            key=MARKER,
-        ) from None
-    if body.get("kind") != "dibs":
-        raise StoreError(f"{root}/{MARKER} is not the marker of a store: give another folder", key=MARKER)
-    return body
-
-
-def _create_marker(backend: Backend, machine: Machine, root: Path, verdict: str) -> dict[str, Any]:
-    body = {
-        "v": FORMAT, "kind": "dibs", "backend": "folder", "claim": backend.traits.claim, "verdict": verdict,
-        "created_at": iso(machine.clock.wall()), "who": machine.who(""),
-    }  # fmt: skip
-    held = Settler(backend, machine).claim(MARKER, body, durable=True)
-    if held is not None:
-        log.info("created the store %s (on %s)", root, verdict)
-        return held.body
-    marker = _read_marker(backend, root)  # somebody was faster: theirs counts
-    assert marker is not None, "a lost claim has a name"
-    return marker

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
 from typing import Any
 
-from dibs._clock import iso
 from dibs.backend import Backend, BucketBackend, Outcome, RetryingBackend
-from dibs.errors import RecordError, StoreError
-from dibs.record import FORMAT, decode
+from dibs.errors import StoreError
+from dibs.record import decode
 
 from ._bucket_url import bucket_url, read_url
 from ._keys import COPY_OF, MARKER
 from ._machine import Machine
+from ._marker import create_marker, read_marker
 from ._opening import in_job_array
-from ._settle import Settler
 
 __all__ = ["bucket_url", "open_bucket", "probe_bucket", "raw_bucket"]
 
@@ -30,13 +28,11 @@ _OPENING_S = 10.0  # so long an outage is waited out before a store is open; the
 _NO_VERSION = "1234567890123456"  # of no object: an etag to some servers, a generation to others
 
 
-def open_bucket(
-    url: str, machine: Machine, *, create: bool | None, environ: Mapping[str, str] = os.environ
-) -> tuple[Backend, dict[str, Any]]:
+def open_bucket(url: str, machine: Machine, *, create: bool | None) -> tuple[Backend, dict[str, Any]]:
     """The backend behind a bucket's URL and the marker's body. Raises UsageError and StoreError with the remedy."""
     base, options = read_url(url)
     inner = BucketBackend(base, options)
-    marker = _opened(inner, machine, create=create, environ=environ)
+    marker = _opened(inner, machine, create=create)
     return RetryingBackend(inner, machine.clock, machine.entropy), marker
 
 
@@ -49,22 +45,20 @@ def probe_bucket(url: str, machine: Machine) -> None:
     """What every creation of a store tries; StoreError if the server does not keep conditions, or refuses."""
     inner = BucketBackend(*read_url(url))
     backend, base = RetryingBackend(inner, machine.clock, machine.entropy, _OPENING_S), inner.url
-    if _read_marker(backend, base) is None:
+    if read_marker(backend, base) is None:
         _demand_empty(backend, base)
         _demand_outside(inner)
     _probe(backend, machine, base)
 
 
-def _opened(
-    inner: BucketBackend, machine: Machine, *, create: bool | None, environ: Mapping[str, str]
-) -> dict[str, Any]:
+def _opened(inner: BucketBackend, machine: Machine, *, create: bool | None) -> dict[str, Any]:
     backend, base = RetryingBackend(inner, machine.clock, machine.entropy, _OPENING_S), inner.url
-    marker = _read_marker(backend, base)
+    marker = read_marker(backend, base)
     if marker is not None:
         return marker
     if create is False:
         raise StoreError(f"there is no store at {base}: check the URL, or create it: dibs run, exec and sweep plan do")
-    if create is None and in_job_array(environ):
+    if create is None and in_job_array(os.environ):
         raise StoreError(
             f"there is no store at {base}, and a task of a job array does not create one: create it once beforehand, "
             "or say --create (create=True)"
@@ -78,20 +72,7 @@ def _opened(
             "expire noncurrent versions after a day",
             base,
         )
-    return _create_marker(backend, machine, base)
-
-
-def _read_marker(backend: Backend, base: str) -> dict[str, Any] | None:
-    there = backend.read(MARKER)
-    if there is None:
-        return None
-    try:
-        body = decode(there.data, MARKER)
-    except RecordError as wrong:
-        raise type(wrong)(f"{base}: {wrong}; the marker of a store is never rewritten", key=MARKER) from None
-    if body.get("kind") != "dibs" or body.get("claim") != "put":
-        raise StoreError(f"{base}/{MARKER} is not the marker of a store in a bucket: give another prefix", key=MARKER)
-    return body
+    return create_marker(backend, machine, base, "conditional")
 
 
 def _demand_empty(backend: Backend, base: str) -> None:
@@ -143,17 +124,3 @@ def _probe(backend: Backend, machine: Machine, base: str) -> None:
             )
     finally:
         backend.delete(key)
-
-
-def _create_marker(backend: Backend, machine: Machine, base: str) -> dict[str, Any]:
-    body = {
-        "v": FORMAT, "kind": "dibs", "backend": "bucket", "claim": "put", "verdict": "conditional",
-        "created_at": iso(machine.clock.wall()), "who": machine.who(""),
-    }  # fmt: skip
-    held = Settler(backend, machine).claim(MARKER, body)
-    if held is not None:
-        log.info("created the store %s", base)
-        return held.body
-    marker = _read_marker(backend, base)  # somebody was faster: theirs counts
-    assert marker is not None, "a lost claim has a name"
-    return marker

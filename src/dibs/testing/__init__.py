@@ -3,27 +3,21 @@
 Names are loaded when they are first used, so that a conformance suite costs no simulator.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from dibs._lazy import lazily
 
 if TYPE_CHECKING:
-    from dibs.testing._backend_machine import BackendMachine
-    from dibs.testing._backend_suite import BackendSuite
-    from dibs.testing._simulator import Run, replay
+    from ._backend_machine import BackendMachine
+    from ._backend_suite import BackendSuite
+    from ._simulator import replay
+    from ._simulator_run import Run
 
 __all__ = ["BackendMachine", "BackendSuite", "Run", "replay"]
 
-_LAZY = {
-    "BackendMachine": "_backend_machine",
-    "BackendSuite": "_backend_suite",
-    "Run": "_simulator",
-    "replay": "_simulator",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
+__getattr__, __dir__ = lazily(__name__, {
+    "_backend_machine": ["BackendMachine"],
+    "_backend_suite": ["BackendSuite"],
+    "_simulator": ["replay"],
+    "_simulator_run": ["Run"],
+})  # fmt: skip

@@ -89,6 +89,7 @@ def _marks(racers: int) -> list[bytes]:
 
 
 def check_race(backend: Backend, keys: list[str], won_by: dict[bytes, list[str]]) -> None:
+    """AssertionError unless each key was won once, and carries its winner's mark."""
     winners = Counter(key for keys in won_by.values() for key in keys)
     assert winners == dict.fromkeys(keys, 1), "each name has exactly one winner"
     for mark, won in won_by.items():

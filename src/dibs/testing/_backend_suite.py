@@ -67,13 +67,13 @@ class BackendSuite(BackendRaces):
 
     @pytest.mark.parametrize("key", ["nothing", "no/such/key"])
     def test_a_missing_key_is_no_error(self, backend: Backend, key: str) -> None:
-        for _ in range(2):  # in an empty store, and in one that has keys
+        for turn in range(2):  # in an empty store, and in one that has keys
             assert backend.read(key) is None
             assert backend.stream(key) is None
             assert backend.delete(key) is False
             if backend.traits.touch:
                 assert backend.touch(key) is False
-            put(backend, f"no/other/{_}")
+            put(backend, f"no/other/{turn}")
 
     def test_below_a_key_there_is_no_key(self, backend: Backend) -> None:
         put(backend, "a/x.json")

@@ -30,7 +30,8 @@ class FaultProxy:
     """``with FaultProxy(endpoint, seed, chances) as proxy: ... proxy.endpoint``; ``faults`` counts what it did.
 
     ``chances``: fault -> probability per request. ``late_s``: how late a late write lands, at most; ``stall_s``: how
-    long a stalled answer waits before it is dropped. "flip" changes a bit of what is PUT. An answer of 500 or 503 follows the write half of the time.
+    long a stalled answer waits before it is dropped. "flip" changes a bit of what is PUT. An answer of 500 or 503
+    follows the write half of the time.
     """
 
     def __init__(

@@ -27,7 +27,7 @@ from dibs.study._names import Names
 from dibs.study._succession import next_attempt
 from dibs.study._view import View
 
-from ._simulator_store import Faults
+from ._simulator_wire import Faults
 
 __all__ = ["PLANTED", "Planted"]
 

@@ -6,157 +6,35 @@ sentences, the last things that happened to the names involved, and the call tha
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import re
-import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random
 from threading import RLock
-from typing import Any, cast
+from typing import Any
 
-from dibs._canon import digest as digest_of
-from dibs._canon import to_json
-from dibs.errors import UnsureError
 from dibs.store import Store
-from dibs.study import Study
 from dibs.study import _functions as functions
-from dibs.study._attempt import Attempt
-from dibs.study._view import View, view_of
+from dibs.study._view import View
 
 from . import invariants
+from ._simulator_actor import BEHIND_S, Actor
 from ._simulator_machine import Host, SimMachine
 from ._simulator_others import hand, judge, reader, steerer
 from ._simulator_plan import Plan, WorkerPlan, draw
 from ._simulator_reading import reading_of
-from ._simulator_store import Faults, Truth, Wire, Write
-from ._simulator_watch import NAME, Watched, create_study, persist
+from ._simulator_run import Run
+from ._simulator_truth import Truth, Write
+from ._simulator_watch import NAME, create_study, persist
 from ._simulator_worker import worker
-from ._simulator_world import GreenletExit, Process, SimLock, World
+from ._simulator_world import Process, World
 from .invariants import Event, Reading
 
-__all__ = ["Run", "replay", "simulate"]
+__all__ = ["Stage", "replay", "simulate"]
 
 LIMIT = 60_000  # steps; a run that needs more hangs
-BEHIND_S = 150.0  # how long a view may be behind: an old listing, then trust in its stamp
 _LOOKS = 6
-_DULL = ("  read", "  touch")
-
-
-class Actor:
-    """A process that takes part: its way to the store, its machine, its own chance."""
-
-    def __init__(self, stage: Stage, name: str, host: Host, role: str, *, mortal: bool, faults: Faults) -> None:
-        plan = stage.plan
-        self.stage, self.name, self.role, self.plan = stage, name, role, plan
-        self.world, self.truth = stage.world, stage.truth
-        self.rng = Random(f"{stage.seed} {name}")
-        self.process = Process(
-            name, host.name, doom=plan.doom if mortal else 0.0, stall=plan.stall, stall_s=plan.stall_s
-        )
-        self.machine = SimMachine(self.world, host, self.process, Random(f"{stage.seed} {name} entropy"))
-        self.faults, self.host = faults, host
-        wire = self.wire(faults)
-        self.store = Store.over(wire, self.machine, f"simulated:{stage.seed}/{name}", plan.patience_s)
-        settler = Watched(wire, self.machine, plan.patience_s)
-        settler.actor = self
-        self.store.settler = settler
-        self.view = view_of(self.store, NAME)
-        self.view.lock = cast(Any, SimLock(self.world))
-        self.view.rolls.threshold = plan.roll
-        self.ended = self.killed = False
-        self.holds: Attempt | None = None  # the last attempt it claimed
-        self.process.on_death = self._die
-
-    def wire(self, faults: Faults) -> Wire:
-        """A way to the store for this process."""
-        wire = Wire(self.truth, self.process, self.host, faults, self.plan.client_stamps)
-        wire.trace = lambda verb, key, answer: self.stage.note(self.name, verb, key, answer)
-        return wire
-
-    def fresh_view(self) -> View:
-        """What this process would see if it had just been started, on a client whose caches are empty."""
-        store = Store.over(self.wire(replace(self.faults, lag=0.0)), self.machine, patience_s=self.plan.patience_s)
-        view = View(store, NAME)
-        view.lock = cast(Any, SimLock(self.world))
-        return view
-
-    def start(self, body: Callable[[Actor], None], after_s: float = 0.0) -> None:
-        """Run the body as this process's main task."""
-
-        def main() -> None:
-            try:
-                body(self)
-            except GreenletExit:
-                raise
-            except BaseException as error:
-                where = traceback.format_exception(error)[-3:]
-                self.tell("crashed", note="".join(where).strip())
-            self.retire()
-
-        self.world.spawn(self.process, main, after_s)
-
-    def tell(self, what: str, **fields: Any) -> None:
-        """Something this process was told, for the oracle."""
-        self.stage.events.append(Event(self.world.now, self.name, what, role=self.role, **fields))
-
-    def sleep(self, seconds: float) -> None:
-        self.machine.clock.sleep(seconds)
-
-    def retire(self) -> None:
-        """The process ends by itself."""
-        if self.process.alive:
-            self.ended = True
-            self.process.alive = False
-            self.stage.ended_at = self.world.now
-
-    def _die(self) -> None:
-        self.ended = self.killed = True
-        self.tell("killed")
-        self.stage.ended_at = self.world.now
-        self.stage.died(self)
-
-    def is_last(self) -> bool:
-        """Whether everybody who could still change something has ended, longer ago than a view may be behind."""
-        stage = self.stage
-        return stage.closed and not stage.busy(self) and self.world.now > stage.ended_at + BEHIND_S
-
-    def may_end(self, why: str) -> bool:
-        """Whether nothing is left to wait for."""
-        return why != "held" and (why != "stopped" or self.plan.stay_stopped)
-
-    def hopes(self, why: str, plan: WorkerPlan) -> bool:
-        """Whether waiting makes sense: in the end only for those who would rescue what they wait for."""
-        if not self.world.calm:
-            return True
-        return plan.rescue_after_s is not None if why == "held" else not self.plan.stay_stopped
-
-    def taken(self, n: int) -> Attempt:
-        """What the function API remembers for this process."""
-        for mine in functions._taken.values():
-            if isinstance(mine, Attempt) and mine.store is self.store and mine.n == n and not mine.closed:
-                return mine
-        raise LookupError(f"nobody took trial {n}")
-
-    def stopped(self) -> None:
-        """A stop returned; with views that may be behind nobody can tell who should know of it."""
-        if not self.plan.faults.lag and not self.plan.tick_s:
-            self.tell("stopped")
-
-    def resume(self, study: Study) -> None:
-        """Resume the study; from here on, or (if nobody can say) at any later time, claims are right again."""
-        self.tell("resuming")
-        try:
-            study.resume()
-        except UnsureError:
-            self.tell("resuming", note="unsure")
-            raise
-
-    def wished(self, point: dict[str, Any]) -> None:
-        text = {name: to_json(value) for name, value in point.items()}
-        self.tell("wished", digest=digest_of(text))
 
 
 class Stage:
@@ -211,7 +89,7 @@ class Stage:
         for _ in range(_LOOKS):
             self.world.after(rng.random() * self.plan.chaos_s, self.look)
         for at in range(self.plan.by_hand):
-            self.world.after(rng.random() * self.plan.chaos_s, lambda at=at: self._by_hand(at))  # type: ignore[misc]
+            self.world.after(rng.random() * self.plan.chaos_s, partial(self._by_hand, at))
         if rng.random() < self.plan.reboot:
             self.world.after(rng.random() * self.plan.chaos_s, lambda: self._reboot(rng.choice(self.hosts)))
         self.world.after(self.plan.chaos_s, self._calm)
@@ -291,53 +169,6 @@ class Stage:
                 actor.view.refresh()
                 actor.view.refresh()  # in a bucket the study's parts are listed every other time
                 self.events.append(Event(self.world.now, actor.name, "held", reading=reading_of(actor.view)))
-
-
-@dataclass
-class Run:
-    """What came of a seed. ``broken``: what does not hold (empty: all is well)."""
-
-    seed: int
-    plan: Plan
-    fixed: dict[str, Any]
-    events: list[Event]
-    final: Reading
-    broken: list[str]
-    steps: int
-    now: float
-    trace: list[tuple[float, str, str, str, object]] = field(repr=False)
-
-    @property
-    def digest(self) -> str:
-        """A digest of everything that happened: equal for equal seeds."""
-        return hashlib.sha256(repr((self.trace, self.events, self.broken)).encode()).hexdigest()
-
-    @property
-    def replay(self) -> str:
-        """The call that gives this run again."""
-        fixed = "".join(f", {name}={value!r}" for name, value in self.fixed.items())
-        return f"dibs.testing.replay({self.seed}{fixed})"
-
-    def explain(self, last: int = 60) -> str:
-        """The plan, what is broken, what was written to the names involved, the last that happened, and the replay."""
-        told = [(event.at, event.who, *_event_text(event)) for event in self.events if event.what != "looked"]
-        done = [(at, who, f"  {verb} {key}", str(answer)) for at, who, verb, key, answer in self.trace]
-        story = sorted([*told, *done], key=lambda line: line[0])
-        sentences = " ".join(self.broken)
-        marks = set(re.findall(r"study/\S+\.json|(?<=the wish )\w+", sentences))
-        marks |= {f"/{int(n):08d}-" for n in re.findall(r"trial (\d+)", sentences)}
-        named = [
-            line for line in story if not line[2].startswith(_DULL) and any(mark in line[2] + line[3] for mark in marks)
-        ]
-        lines = [f"seed {self.seed}: {self.plan}", *self.broken]
-        for title, part in (("the names involved", named), ("in the end", story)):
-            lines += [f"... {title}:", *(f"{at:10.3f} {who:12} {what} {more}" for at, who, what, more in part[-last:])]
-        return "\n".join(line.rstrip() for line in [*lines, f"replay: {self.replay}"])
-
-
-def _event_text(event: Event) -> tuple[str, str]:
-    more = [event.state, event.note, event.nonce[:8], str(event.number or "")]
-    return f"{event.what.upper()} {event.key}", " ".join(word for word in more if word)
 
 
 def simulate(seed: int, *, planted: AbstractContextManager[object] | None = None, **fixed: Any) -> Run:

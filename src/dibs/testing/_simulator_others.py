@@ -15,7 +15,7 @@ from ._simulator_watch import NAME, SPACE, create_study, persist
 from .invariants import Reading
 
 if TYPE_CHECKING:
-    from ._simulator import Actor
+    from ._simulator_actor import Actor
 
 __all__ = ["hand", "judge", "reader", "steerer"]
 

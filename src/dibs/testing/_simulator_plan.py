@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-from ._simulator_store import Faults
+from ._simulator_wire import Faults
 
 __all__ = ["HostPlan", "Plan", "WorkerPlan", "draw"]
 

@@ -17,12 +17,13 @@ from ._simulator_plan import Plan
 from ._simulator_world import SimLock
 
 if TYPE_CHECKING:
-    from ._simulator import Actor
+    from ._simulator_actor import Actor
 
 __all__ = ["NAME", "SPACE", "Watched", "adopt", "create_study", "persist"]
 
 T = TypeVar("T")
 NAME = "sim"
+_TRIES = 40
 SPACE = Space(
     x=Float(1e-3, 1.0, log=True),
     k=Int(1, 5),
@@ -86,9 +87,9 @@ def adopt(actor: Actor, attempt: Attempt) -> Attempt:
     return attempt
 
 
-def persist(actor: Actor, call: Callable[[], T], tries: int = 40) -> T:
+def persist(actor: Actor, call: Callable[[], T]) -> T:
     """Call again after an error of the store, as a person or a supervisor would."""
-    for _ in range(tries):
+    for _ in range(_TRIES):
         try:
             return call()
         except StoreError:

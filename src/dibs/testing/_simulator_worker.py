@@ -18,7 +18,7 @@ from ._simulator_plan import WorkerPlan
 from ._simulator_watch import NAME, SPACE, adopt, create_study, persist
 
 if TYPE_CHECKING:
-    from ._simulator import Actor
+    from ._simulator_actor import Actor
 
 __all__ = ["worker"]
 

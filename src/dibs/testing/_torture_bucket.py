@@ -32,7 +32,7 @@ class Bucket(Disk):
         self._client = _client(url)
         try:
             found = next(self._list(), None)
-        except Exception as wrong:
+        except Exception as wrong:  # whatever the client makes of a server, or of there being none
             raise UsageError(f"{url} cannot be listed: {str(wrong).splitlines()[0][:300]}") from None
         if found is not None:
             raise UsageError(f"{url} is not empty ({found['path']!r}, ...): give a new prefix")
@@ -130,5 +130,5 @@ def _client(url: str) -> Any:
         return from_url(place, **options, client_options={"allow_http": plain}, retry_config=patience)
     except ImportError:
         raise UsageError(f"{place} is a bucket, which needs the extra `bucket` of dibs: pip install obstore") from None
-    except Exception as wrong:
+    except Exception as wrong:  # an option that the client does not know, credentials it cannot read, and so on
         raise UsageError(f"{place} cannot be opened: {str(wrong).splitlines()[0][:300]}") from None

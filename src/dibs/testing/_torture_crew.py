@@ -21,7 +21,7 @@ from typing import Any
 from dibs._clock import SystemClock
 
 from ._raw_check import read_lines
-from ._torture_worker import Orders
+from ._torture_orders import Orders
 
 __all__ = ["CLOCK", "Crew", "Worker", "faketime"]
 

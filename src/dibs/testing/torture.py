@@ -8,7 +8,6 @@ a bucket, and the raw files are a mirror of it; there no disk is filled and no t
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import subprocess
@@ -17,7 +16,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -33,8 +31,9 @@ from ._torture_bucket import Bucket
 from ._torture_crew import CLOCK, Crew, Worker, faketime
 from ._torture_disk import Disk
 from ._torture_objective import FAILURE, SPACE, STUDY
-from ._torture_torments import NOT_ON_A_BUCKET, TORMENTS, Tormentor
-from ._torture_worker import Orders
+from ._torture_orders import Orders
+from ._torture_plan import Plan, plan_from
+from ._torture_torments import TORMENTS, Tormentor
 
 __all__ = ["Plan", "Torture", "main"]
 
@@ -43,25 +42,6 @@ _REASONS = (FAILURE, "a score must be finite", "poison")
 _SKEW_S = 7200.0
 _LOOK_EVERY_S, _TELL_EVERY_S, _COUNT_EVERY_S = 4.0, 10.0, 1.0
 _SETTLERS = 2
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a torture is. ``clocks``: "right"; "wrong" (a third each two hours ahead and behind); "stamps" (those stamp)."""
-
-    seconds: float
-    seed: int
-    workers: int = 6
-    trials: int = 0  # 0: as many as keep them busy
-    torments: tuple[str, ...] = tuple(TORMENTS)
-    clocks: str = "wrong"
-    claim: str = "link"  # the store's method; or "mkdir"
-    tmpfs: bool = False
-    bucket: str | None = None  # a store's URL
-    shortest_s: float = 0.05
-    longest_s: float = 0.5
-    rescue_after_s: float = 4.0
-    settle_s: float = 120.0  # so long the rest may take when the torment is over
 
 
 class Torture:
@@ -280,53 +260,9 @@ class Torture:
         (self.folder / "facts.json").write_text(json.dumps(facts))
 
 
-def _plan(arguments: Sequence[str] | None) -> tuple[Plan, str | None]:
-    parser = argparse.ArgumentParser(
-        prog="python -m dibs.testing.torture", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    add = parser.add_argument
-    add("--seconds", type=float, default=120.0, help="how long to torment (120)")
-    add("--seed", type=int, default=1, help="what is done to whom (1); when, is the machine's affair")
-    add("--workers", type=int, default=6, help="at a time (6)")
-    add("--trials", type=int, default=0, help="in the study (as many as keep the workers busy)")
-    add(
-        "--store",
-        metavar="DIR",
-        help="a new folder for the store and all evidence, kept (a temporary one, if all holds)",
-    )
-    add("--tmpfs", action="store_true", help="on a small file system that is filled and emptied again; needs root")
-    add("--bucket", metavar="URL", help="a store in a bucket, under a new prefix; it is emptied again, if all holds")
-    add("--only", metavar="A,B", help=f"these torments and no others, or 'nothing': {', '.join(TORMENTS)}")
-    add(
-        "--clocks",
-        choices=["right", "wrong", "stamps"],
-        default="wrong",
-        help="a third of them 2 h ahead, a third behind",
-    )
-    add("--claim", choices=["link", "mkdir"], default="link", help="how the store claims (link)")
-    add("--trial-s", type=float, nargs=2, metavar=("MIN", "MAX"), default=(0.05, 0.5), help="how long a trial takes")
-    add("--rescue-after-s", type=float, help="seconds after which a trial is taken over (4; 8 in a bucket)")
-    told = parser.parse_args(arguments)
-    known = [name for name in TORMENTS if not (told.bucket and name in NOT_ON_A_BUCKET)]
-    only = tuple(known) if told.only is None else tuple(name for name in told.only.split(",") if name != "nothing")
-    unknown = [name for name in only if name not in known]
-    if unknown:
-        parser.error(f"--only {unknown[0]}: there are {', '.join(known)}")
-    if told.bucket and (told.tmpfs or told.claim != "link" or told.clocks == "stamps"):
-        parser.error("--tmpfs, --claim and --clocks stamps are about folders: not with --bucket")
-    if told.workers < 1 or told.seconds <= 0 or told.trials < 0:
-        parser.error("--seconds and --workers must be positive")
-    plan = Plan(
-        seconds=told.seconds, seed=told.seed, workers=told.workers, trials=told.trials, torments=only,
-        clocks=told.clocks, claim=told.claim, tmpfs=told.tmpfs, bucket=told.bucket, shortest_s=told.trial_s[0],
-        longest_s=told.trial_s[1], rescue_after_s=told.rescue_after_s or (8.0 if told.bucket else 4.0), settle_s=120.0 + told.seconds / 10,
-    )  # fmt: skip
-    return plan, told.store
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns the exit code."""
-    plan, store = _plan(arguments)
+    plan, store = plan_from(arguments, __doc__)
     folder = Path(store) if store else Path(tempfile.mkdtemp(prefix="dibs-torture-"))
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):

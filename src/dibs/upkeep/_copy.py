@@ -15,17 +15,18 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from dibs.backend import Backend, Object, Outcome
-from dibs.errors import NewerFormat, RecordError, RefusedError, StoreError, UsageError
+from dibs.errors import NewerFormat, RecordError, StoreError, UsageError
 from dibs.record import decode
-from dibs.store import ADOPTED, COPY_OF, Settler, Store, adopt, blob_key, is_bucket, local_path, mark_copy
+from dibs.store import Store, blob_key
 
 from ._copied import Copied, Trouble
 from ._copy_finals import copy_finals
+from ._copy_place import demand_copy
 from ._copy_rules import final, named_blobs, rule_of
-from ._inventory import entries_of
 from ._layout import place_of
+from ._walk import entries_of
 
-__all__ = ["Copied", "Copier", "Trouble", "adopt_copy", "open_copy"]
+__all__ = ["Copier"]
 
 _AT_ONCE = 64
 _LARGE_BYTES, _LARGE_AT_ONCE = 1 << 20, 3  # each is in memory by parts of 8 MiB, and in a temporary file as a whole
@@ -33,63 +34,12 @@ _TRIES = 5
 _OWN = ("marker", "verdict", "adopted")  # what each store says of itself
 _PASSING = ("live", "work")  # a running curve and an attempt's own folder are worth nothing without the attempt
 _ORDER = {
-    "study": 0,
-    "plan": 0,
-    "given": 1,
-    "wish": 1,
-    "release": 1,
-    "stop": 1,
-    "trial": 2,
-    "again": 3,
-    "roll": 4,
-    "blob": 6,
-}
+    "study": 0, "plan": 0, "given": 1, "wish": 1, "release": 1, "stop": 1, "trial": 2, "again": 3, "roll": 4, "blob": 6,
+}  # fmt: skip
 _SAID = {
     "other": "another owner's record is there: it is left alone",
     "closed twice": "both are closed, differently: the copy's is left alone",
 }
-
-
-def open_copy(source: Store, url: str) -> Store:
-    """The store at ``url``, which is or becomes a copy of ``source``. Raises RefusedError if it is anything else."""
-    _demand_apart(source, url)
-    copy = Store(url, create=True)
-    theirs = source.marker.get("nonce")
-    if copy.marker.get("nonce") == theirs:
-        raise UsageError(f"{url} is the store it would be copied from")
-    there = copy.backend.read(COPY_OF)
-    if there is None:
-        if found := [name for name in copy.backend.names("") if name not in ("dibs.json", "verdict", "tmp", "probe")]:
-            raise RefusedError(f"{url} is a store of its own (it holds {found[0]!r}), not a copy: give another place")
-        mark_copy(Settler(copy.backend, copy.machine), {**copy.head("copy_of"), "marker": theirs}, source.url)
-        there = copy.backend.read(COPY_OF)
-    body = decode(there.data, COPY_OF) if there is not None else {}
-    if body.get("marker") != theirs:
-        raise RefusedError(f"{url} is a copy of {body.get('source')}, not of {source.url}")
-    _demand_copy(copy)
-    return copy
-
-
-def adopt_copy(copy: Store) -> bool:
-    """Make a copy a store of its own, for good; False if it was already. Raises RefusedError for what is no copy."""
-    if copy.backend.version(COPY_OF) is None:
-        raise RefusedError(f"{copy.url} is no copy: there is nothing to adopt")
-    return adopt(Settler(copy.backend, copy.machine), copy.head("adopted"))
-
-
-def _demand_apart(source: Store, url: str) -> None:
-    """A copy inside what it is copied from would be copied, too. (A bucket's store is nowhere made inside another.)"""
-    root = source.backend.root
-    if root is None or is_bucket(url):
-        return
-    ours, theirs = local_path(url).resolve(), root.resolve()
-    if ours != theirs and (ours.is_relative_to(theirs) or theirs.is_relative_to(ours)):
-        raise UsageError(f"{url} and {source.url} lie inside one another: give the copy a place of its own")
-
-
-def _demand_copy(copy: Store) -> None:
-    if copy.backend.version(ADOPTED) is not None:
-        raise RefusedError(f"{copy.url} has been adopted: it is a store of its own now, and nothing is copied into it")
 
 
 class Copier:
@@ -119,7 +69,7 @@ class Copier:
         keys.sort(key=lambda key: (_ORDER.get(place_of(key).kind, 5), key))
         with self._alone():
             for start in range(0, len(keys), _AT_ONCE):
-                _demand_copy(self.copy)
+                demand_copy(self.copy)
                 for one in self._lane().at_once(self._one, keys[start : start + _AT_ONCE]):
                     told.add(one)
                 if self._step is not None:

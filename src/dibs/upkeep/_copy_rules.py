@@ -11,14 +11,13 @@ from typing import Any, Literal
 from dibs.errors import RecordError
 from dibs.record import CLOSED, decode
 
+from ._layout import digests_in, is_digest
+
 __all__ = ["Rule", "final", "named_blobs", "rule_of"]
 
 Rule = Literal["create", "same", "replace", "keep", "other", "closed twice"]
-_REWRITTEN = (
-    "name",
-    "slot",
-    "place",
-)  # kinds that have no closing state of their own but are rewritten by who claimed them
+#: kinds that have no closing state of their own but are rewritten by who claimed them
+_REWRITTEN = ("name", "slot", "place")
 
 
 def rule_of(data: bytes, body: Mapping[str, Any], there: bytes | None, *, exclusive: bool) -> Rule:
@@ -58,26 +57,10 @@ def named_blobs(kind: str, body: Mapping[str, Any]) -> Iterator[tuple[str, bool]
             if isinstance(record, dict):
                 yield from ((digest, False) for digest in _of_trial(record))
     else:
-        yield from ((digest, False) for digest in _texts(body))
+        yield from ((digest, False) for digest in digests_in(body))
 
 
 def _of_trial(body: Mapping[str, Any]) -> Iterator[str]:
     files = body.get("files")
     named = [body.get("blob"), body.get("contract"), *(files.values() if isinstance(files, dict) else ())]
-    yield from (digest for digest in named if _is_digest(digest))
-
-
-def _texts(body: Any) -> Iterator[str]:
-    stack = [body]
-    while stack:
-        value = stack.pop()
-        if isinstance(value, dict):
-            stack.extend(value.values())
-        elif isinstance(value, list):
-            stack.extend(value)
-        elif _is_digest(value):
-            yield value
-
-
-def _is_digest(value: Any) -> bool:
-    return isinstance(value, str) and len(value) == 64 and not set(value) - set("0123456789abcdef")
+    yield from filter(is_digest, named)

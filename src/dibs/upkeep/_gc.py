@@ -14,7 +14,8 @@ from dibs.backend import Entry
 from dibs.errors import StoreError
 from dibs.store import Store
 
-from ._inventory import Inventory, Step, part_at, take_inventory
+from ._inventory import Inventory, Step, take_inventory
+from ._walk import part_at
 
 __all__ = ["Garbage", "Removal", "collect", "find_garbage"]
 

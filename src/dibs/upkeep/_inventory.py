@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
-from stat import S_ISREG
 from typing import Any
 
 from dibs.backend import Entry
-from dibs.errors import NewerFormat, RecordError, UsageError
+from dibs.errors import NewerFormat, RecordError
 from dibs.record import TrialRecord, decode, decode_trial
 from dibs.store import Store
 
 from ._findings import Finding
-from ._layout import ROLLED, Place, is_digest, place_of
+from ._layout import RECORDS, ROLLED, Place, digests_in, is_digest, place_of
+from ._walk import entries_of, is_link, parts_of
 
-__all__ = ["Inventory", "entries_of", "part_at", "take_inventory"]
+__all__ = ["Inventory", "Step", "take_inventory"]
 
 Step = Callable[[int], None]
-_RECORDS = ("trial", "again")
-# a roll that does not read is a cache lost: what it names, its originals name; a curve and Optuna's operations name no blob
+# a roll that does not read is a cache lost: what it names, its originals name; curves and Optuna's entries name no blob
 _NAMES_NOTHING = ("roll", "live", "entry", "entries")
-_ROOTS = {"study": ("work",), "sweep": ("work", "final")}  # and what below them are no objects, but people's files
-_PASSING = ("tmp", "doctor", "probe")  # what is under them comes and goes: writes, meetings of the doctor, a probe
 
 
 @dataclass
@@ -38,15 +34,11 @@ class Inventory:
     live: dict[tuple[str, int, int], Entry] = field(default_factory=dict)
     records: dict[str, dict[tuple[int, int], TrialRecord | None]] = field(default_factory=dict)  # study -> attempts
     rolls: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)  # (study, key, "n-a" -> record)
-    wishes: dict[str, set[str]] = field(default_factory=dict)
-    definitions: dict[str, dict[str, Any]] = field(default_factory=dict)
     journals: dict[str, set[int]] = field(default_factory=dict)  # journal of Optuna's operations -> its entries
     joined: dict[str, set[int]] = field(default_factory=dict)  # the same -> the blocks that a roll has
     named: dict[str, str] = field(default_factory=dict)  # digest of a blob -> a record that names it
     references: dict[str, str] = field(default_factory=dict)  # whatever may be a digest -> a key that has it
-    rounds: dict[str, dict[str, str]] = field(
-        default_factory=dict
-    )  # federated round -> digest of a blob -> a record of it
+    rounds: dict[str, dict[str, str]] = field(default_factory=dict)  # federated round -> digest -> a record of it
     forgotten: set[str] = field(default_factory=set)  # the rounds whose blobs were put away on purpose
     findings: list[Finding] = field(default_factory=list)
     unreadable: int = 0  # objects whose references nobody can know
@@ -82,104 +74,15 @@ def _only_copies(
             continue
         files = copy.get("files")
         for digest in (copy.get("blob"), *(files.values() if isinstance(files, dict) else ())):
-            if isinstance(digest, str) and is_digest(digest):
+            if is_digest(digest):
                 found.named.setdefault(digest, key)
-
-
-def parts_of(store: Store) -> Iterator[Entry]:
-    """Folders of durable copies that were never finished, each as one entry: all its bytes, and the newest stamp within.
-
-    Copies that go to a folder outside the store are not looked at.
-    """
-    root = store.backend.root
-    if root is None or _is_link(store, "sweep"):
-        return
-    for segment in sorted(store.backend.names("sweep/")):
-        place = root / "sweep" / segment / "final"
-        if _is_link(store, f"sweep/{segment}") or place.is_symlink():
-            continue
-        for path in sorted(place.glob(".part-*")):
-            found = part_at(root, path.relative_to(root).as_posix())
-            if found is not None:
-                yield found
-
-
-def part_at(root: Path, key: str) -> Entry | None:
-    """One of them as it is now; None if it is gone."""
-    try:
-        stats = [path.lstat() for path in (root / key, *sorted((root / key).rglob("*")))]
-    except OSError:
-        return None
-    newest = max(stat.st_mtime for stat in stats)
-    return Entry(key, f"{len(stats)}", newest, sum(stat.st_size for stat in stats if S_ISREG(stat.st_mode)))
-
-
-def entries_of(store: Store) -> Iterator[Entry]:
-    """All keys but temporaries, the attempts' own folders and the folders of durable copies."""
-    backend = store.backend
-    for name in sorted(backend.names("")):
-        if name in _PASSING:
-            continue
-        if name not in _ROOTS or _is_link(store, name):
-            yield from _below(store, "", name)
-            continue
-        for segment in sorted(backend.names(f"{name}/")):
-            parts = [] if _is_link(store, f"{name}/{segment}") else backend.names(f"{name}/{segment}/")
-            if not parts:
-                yield from _below(store, f"{name}/", segment)
-            for part in sorted(parts):
-                if part not in _ROOTS[name]:
-                    yield from _below(store, f"{name}/{segment}/", part)
-                if part in _RECORDS:
-                    yield from _folders_for_records(store, f"{name}/{segment}/{part}/")
-
-
-def _folders_for_records(store: Store, prefix: str) -> Iterator[Entry]:
-    """Folders where a record belongs: no listing of keys has them, and yet nobody can claim that trial any more."""
-    root = store.backend.root
-    if root is None or _is_link(store, prefix[:-1]):
-        return
-    for block in store.backend.names(prefix):
-        for name in store.backend.names(f"{prefix}{block}/"):
-            key = f"{prefix}{block}/{name}"
-            if place_of(key).kind in _RECORDS and (root / key).is_dir() and not _is_link(store, key):
-                yield Entry(key, "", 0.0, -1)
-
-
-def _below(store: Store, prefix: str, name: str) -> Iterator[Entry]:
-    """The key itself, or the keys below it."""
-    try:
-        there = list(store.backend.list(f"{prefix}{name}/", details=True))
-    except RecordError:
-        there = []
-    except UsageError:  # ``.nfs0001``, ``README``: no key
-        yield Entry(prefix + name, "", 0.0, -1)
-        return
-    if there:
-        yield from there
-        return
-    key = prefix + name
-    try:
-        found = store.backend.read(key)
-    except RecordError:
-        root = store.backend.root
-        if root is None or (root / key).is_symlink() or not (root / key).is_dir():
-            yield Entry(key, "", 0.0, -1)
-        return  # a folder with nothing in it any more, such as live/ between runs, is nothing
-    if found is not None:
-        yield Entry(key, found.version, found.modified, len(found.data))
-
-
-def _is_link(store: Store, key: str) -> bool:
-    root = store.backend.root
-    return root is not None and (root / key).is_symlink()
 
 
 def _sort_in(store: Store, found: Inventory, entry: Entry, place: Place) -> None:
     if (
         place.kind == "foreign"
         and entry.key.partition("/")[0] in ("study", "sweep", "name")
-        and _is_link(store, entry.key)
+        and is_link(store, entry.key)
     ):
         _unreadable(found, entry.key, "link", "what is behind it was not looked at", place)
         return
@@ -205,7 +108,7 @@ def _sort_in(store: Store, found: Inventory, entry: Entry, place: Place) -> None
         _unreadable(found, entry.key, kind, "it is empty", place)
         return
     try:
-        if place.kind in _RECORDS:
+        if place.kind in RECORDS:
             _record(found, decode_trial(there.data, entry.key), entry.key, place)
             _references(found, decode(there.data, entry.key), entry.key)  # fields that this version does not know, too
         else:
@@ -220,7 +123,7 @@ def _unreadable(found: Inventory, key: str, kind: str, what: str, place: Place) 
     spoilt = kind == "torn" and place.kind == "entry"
     found.findings.append(Finding("left out" if spoilt else kind, key, what))
     found.unreadable += kind == "newer" or place.kind not in _NAMES_NOTHING  # what a later version names, nobody knows
-    if place.kind in _RECORDS:
+    if place.kind in RECORDS:
         found.records.setdefault(place.study, {})[place.n, place.attempt] = None
 
 
@@ -248,10 +151,6 @@ def _other(found: Inventory, body: dict[str, Any], key: str, place: Place) -> No
             found.rolls.append((place.study, key, records))
         else:
             found.findings.append(Finding("torn", key, "it holds no records"))
-    elif place.kind == "wish":
-        found.wishes.setdefault(place.study, set()).add(place.digest)
-    elif place.kind == "study":
-        found.definitions[place.study] = body
     elif place.kind == "plan":
         for digest in _planned(body, key):
             found.named.setdefault(digest, key)
@@ -279,12 +178,5 @@ def _planned(body: dict[str, Any], key: str) -> list[str]:
 
 def _references(found: Inventory, body: Any, key: str) -> None:
     """Any text of 64 hex digits may be a digest: better to keep one blob too many."""
-    stack = [body]
-    while stack:
-        value = stack.pop()
-        if isinstance(value, dict):
-            stack.extend(value.values())
-        elif isinstance(value, list):
-            stack.extend(value)
-        elif isinstance(value, str) and is_digest(value):
-            found.references.setdefault(value, key)
+    for digest in digests_in(body):
+        found.references.setdefault(digest, key)

@@ -1,13 +1,17 @@
-"""Which kind of object a key is, by its shape alone. Pure; what matches nothing is foreign."""
+"""Which kind of object a key is, and which texts may be digests, by their shape alone. Pure.
+
+A key that matches nothing is foreign.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple, TypeGuard
 
 from dibs.store import BLOCK, JournalKeys
 
-__all__ = ["PER_ROLL", "ROLLED", "Place", "is_digest", "place_of"]
+__all__ = ["PER_ROLL", "RECORDS", "ROLLED", "Place", "digests_in", "is_digest", "place_of"]
 
 _N = r"(?P<n>\d{8,})-(?P<attempt>\d+)"
 _SEGMENT = r"[a-z0-9._%-]+"
@@ -41,6 +45,7 @@ _SHAPES = [
     }.items()
 ]
 PER_ROLL = JournalKeys.PER_ROLL
+RECORDS = ("trial", "again")  # the kinds that are attempts
 ROLLED = re.compile(r"(\d{1,19})-(\d{1,19})", re.ASCII)  # the name of a copy in a roll: int() refuses 5000 digits
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -81,9 +86,22 @@ def place_of(key: str) -> Place:
     return Place("foreign")
 
 
-def is_digest(text: str) -> bool:
+def is_digest(value: Any) -> TypeGuard[str]:
     """Whether it may be the digest of a blob."""
-    return _DIGEST.fullmatch(text) is not None
+    return isinstance(value, str) and _DIGEST.fullmatch(value) is not None
+
+
+def digests_in(body: Any) -> Iterator[str]:
+    """Every text in a record that may be the digest of a blob, wherever it stands."""
+    stack = [body]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, dict):
+            stack.extend(value.values())
+        elif isinstance(value, list):
+            stack.extend(value)
+        elif is_digest(value):
+            yield value
 
 
 def _in_its_block(kind: str, place: Place, block: int) -> bool:

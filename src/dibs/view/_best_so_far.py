@@ -26,9 +26,10 @@ class Settled(Plain):
     """One settled trial. Only done ones that meet their constraints (``feasible``) count for ``best_by_index`` and
     ``best_by_time``, which are None before the first.
 
-    ``score`` is that of the trial's record, for the goal looked at: of a pruned one the last it reported. ``place``: how
-    many settled trials closed before it. ``closed_at``: ISO 8601 by the clock of the machine that ran it, None if its record does not say;
-    such trials come last in time. Machines' clocks may disagree: the order in time is for people.
+    ``score`` is that of the trial's record, for the goal looked at: of a pruned one the last it reported. ``place``:
+    how many settled trials closed before it. ``closed_at``: ISO 8601 by the clock of the machine that ran it, None if
+    its record does not say; such trials come last in time. Machines' clocks may disagree: the order in time is for
+    people.
     """
 
     n: int

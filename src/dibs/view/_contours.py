@@ -71,8 +71,7 @@ def contour(source: Source, x: str, y: str, *, goal: int = 0) -> Contour:
     aim = aim_of(source, goal)
     rows = scored(source, aim)
     points = [row.point for row in rows]
-    space = source.definition.space if source.definition is not None else None
-    across, up = ruler_of(x, space, points), ruler_of(y, space, points)
+    across, up = ruler_of(x, source.space, points), ruler_of(y, source.space, points)
     spots: list[Spot2] = []
     cells: dict[tuple[int, int], list[Scored]] = {}
     inactive = outside = 0

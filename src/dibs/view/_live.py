@@ -11,7 +11,7 @@ from dibs.study._scoring import score_in
 
 from ._source import Source
 
-__all__ = ["Curve", "Told", "live_of", "told_of"]
+__all__ = ["Curve", "Live", "Told", "live_of", "told_of"]
 
 Curve = tuple[tuple[int, float], ...]
 

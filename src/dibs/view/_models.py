@@ -19,8 +19,10 @@ __all__ = [
     "AttemptDetail",
     "Part",
     "Problem",
+    "Replayed",
     "Row",
     "Running",
+    "Script",
     "StoreStatus",
     "StudyLine",
     "StudyStatus",
@@ -120,11 +122,11 @@ class StudyStatus(Plain):
     """Everything about a study at a glance.
 
     ``counts``: trials by state, adding up to the larger of ``of`` and the number of trials: done, pruned, failed (for
-    good), running, interrupted, again (failed, to be tried once more), unclaimed. ``failed_by``: those failed for good by
-    cause, objective, limit (over one) and poison. ``waiting``: how many of them anybody
-    may take up now. ``queued``: wishes no trial carries yet. ``newest_at``: the newest stamp seen, by the store's
-    clock; ``still_s``: how long ago that is by this machine's clock, which decides nothing. ``best``: None where there
-    are several goals; ``front``: then the trials nobody dominates.
+    good), running, interrupted, again (failed, to be tried once more), unclaimed. ``failed_by``: those failed for good
+    by cause, objective, limit (over one) and poison. ``waiting``: how many of them anybody may take up now.
+    ``queued``: wishes no trial carries yet. ``newest_at``: the newest stamp seen, by the store's clock; ``still_s``: how
+    long ago that is by this machine's clock, which decides nothing. ``best``: None where there are several goals;
+    ``front``: then the trials nobody dominates.
     """
 
     study: str
@@ -183,7 +185,9 @@ class StudyLine(Plain):
 
 @dataclass(frozen=True, slots=True)
 class StoreStatus(Plain):
-    """What a store holds. ``claim`` and ``verdict`` are what its marker says; ``sweeps``: their names; ``runs``: of federated rounds."""
+    """What a store holds. ``claim`` and ``verdict`` are what its marker says; ``sweeps``: their names; ``runs``: of
+    federated rounds.
+    """
 
     store: str
     claim: str | None

@@ -31,7 +31,7 @@ class Plain:
     def to_json(self) -> dict[str, Any]:
         """Every field by name. Points are written as in records, NaN and infinities as "nan", "inf", "-inf"."""
         found: dict[str, Any] = {}
-        for field in fields(self):  # type: ignore[arg-type]
+        for field in fields(self):  # type: ignore[arg-type] # only what is a dataclass derives from it
             value = getattr(self, field.name)
             found[field.name] = field.metadata.get("json", _plain)(value)
         return found

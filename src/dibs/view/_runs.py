@@ -27,8 +27,9 @@ class RunLine(Plain):
 class RoundStatus(Plain):
     """One round. ``state``: waiting, averaging, done, stopped or damaged; ``by``: who averages it or has averaged it.
 
-    ``weights``: client -> its part (None: nobody was weighed) of those that are in; ``rejected``: client -> why; ``attempt``:
-    which attempt at averaging it is (2: two have died over it); ``problems``: what does not read; ``kept``: False if its blobs were put away.
+    ``weights``: client -> its part (None: nobody was weighed) of those that are in; ``rejected``: client -> why;
+    ``attempt``: which attempt at averaging it is (2: two have died over it); ``problems``: what does not read;
+    ``kept``: False if its blobs were put away.
     """
 
     round: int

@@ -83,8 +83,7 @@ def slices(source: Source, names: Sequence[str] = (), *, goal: int = 0) -> Slice
     aim = aim_of(source, goal)
     rows = scored(source, aim)
     points = [row.point for row in rows]
-    space = source.definition.space if source.definition is not None else None
-    rulers = [ruler_of(name, space, points) for name in dict.fromkeys(names) or searched(space, points)]
+    rulers = [ruler_of(name, source.space, points) for name in dict.fromkeys(names) or searched(source.space, points)]
     return Slices(
         study=source.study, store=source.store.url, goal=aim.goal, results=len(rows),
         attached=sum(row.n is None for row in rows), slices=tuple(_slice(ruler, rows, aim.sign) for ruler in rulers),

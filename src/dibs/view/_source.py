@@ -11,6 +11,7 @@ from typing import Self
 from dibs._clock import iso
 from dibs.errors import DibsError, NewerFormat, NotFound, RecordError, UsageError
 from dibs.search import Goals
+from dibs.space import Space
 from dibs.store import Store
 from dibs.study import Study
 from dibs.study._definition import DEFAULT_STALE_S, Definition, read_definition
@@ -27,8 +28,10 @@ __all__ = ["Source", "bare", "cure_of"]
 _NEWER = "upgrade dibs on this machine; workers of this version leave the record alone"
 _CURES = {
     "study.json": "restore the file from a copy: until then nobody can join, but results are still read",
-    "trial": "it counts as running since its last write; workers take it up once it is quiet, or say `dibs rescue` then",
-    "again": "it counts as running since its last write; workers take it up once it is quiet, or say `dibs rescue` then",
+    **dict.fromkeys(
+        ("trial", "again"),
+        "it counts as running since its last write; workers take it up once it is quiet, or say `dibs rescue` then",
+    ),
     "note": "remove the file and enqueue the point again",
     "given": "remove the file and attach the result again",
 }
@@ -75,6 +78,11 @@ class Source:
             return goal_of(self.view)
         except UsageError:
             return None
+
+    @property
+    def space(self) -> Space | None:
+        """The study's space; None where no definition reads."""
+        return self.definition.space if self.definition is not None else None
 
     @property
     def stale_s(self) -> float:

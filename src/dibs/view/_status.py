@@ -35,7 +35,7 @@ def study_status(source: Source) -> StudyStatus:
         study=source.study,
         store=source.store.url,
         goal=source.goal,
-        space=defined.space if defined else None,
+        space=source.space,
         sampler=defined.sampler.describe() if defined else None,
         pruner=defined.pruner.describe() if defined and defined.pruner else None,
         seed=defined.seed if defined else None,

@@ -12,7 +12,7 @@ __all__ = ["store_status"]
 
 
 def store_status(store: Store) -> StoreStatus:
-    """The studies, sweeps and runs of a store as seen now. Writes nothing; raises StoreError if the store does not answer."""
+    """A store's studies, sweeps and runs as seen now. Writes nothing; raises StoreError if the store does not answer."""
     from dibs.sweep import sweeps_in
 
     from ._rounds import run_lines  # what only a store with runs needs, a study's reader need not load
