@@ -31,7 +31,7 @@ class Run:
 
     @property
     def digest(self) -> str:
-        """A digest of everything that happened: equal for equal seeds."""
+        """A digest of everything that happened: equal for equal seeds in one checkout, whose paths stand in tracebacks."""
         return hashlib.sha256(repr((self.trace, self.events, self.broken)).encode()).hexdigest()
 
     @property
