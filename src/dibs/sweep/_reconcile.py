@@ -6,11 +6,12 @@ it should have are three findings. Only a cell with all three is proven.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
+from ._doubts import CONFIG, QUIET, Accepted, doubts, still, writers
 from ._models import Artifact, Plan
 from ._paths import is_path, same_when_folded
 from ._runs import CellStanding, Run
@@ -50,8 +51,13 @@ CURES = {
     "duplicate name": "give each cell a name of its own: dibs sweep plan --name TEMPLATE",
     "unexpected": "see whose it is, and move it out of the folder",
     "dropped but result there": "nothing, if it is not wanted; turn its line back into a cell otherwise",
+    "accepted": "nothing: that was answered for",
 }
-_NOTES = ("ran twice", "dropped but result there")
+_NOTES = ("ran twice", "dropped but result there", "accepted")
+_ASKED = {  # where a person has to say
+    CONFIG: "dibs sweep accept {cell} --approve NAME, if you know that it read the planned one; else " + _AGAIN,
+    QUIET: "wait for it; if its machine is gone for good: dibs sweep accept {cell} --approve NAME",
+}
 
 
 @dataclass(frozen=True)
@@ -134,16 +140,20 @@ class Reconciled:
 
 
 def compare(
-    plan: Plan, standings: Sequence[CellStanding], inventory: Inventory, unplanned: Iterable[Finding] = ()
+    plan: Plan,
+    standings: Sequence[CellStanding],
+    inventory: Inventory,
+    unplanned: Iterable[Finding] = (),
+    accepted: Collection[Accepted] = (),
 ) -> Reconciled:
     """Every difference between the plan, what the attempts say and what lies there, in the order of the roster.
 
-    ``unplanned``: what the queue files say beyond the plan.
+    ``unplanned``: what the queue files say beyond the plan; ``accepted``: what people have answered for.
     """
     findings: list[Finding] = [*unplanned, *_names(plan)]
     proven = []
     for each in standings:
-        found = list(_cell(plan, each, inventory))
+        found = [*_cell(plan, each, inventory), *_asked(each, accepted)]
         findings += found
         if each.active and each.state == "done" and not any(one.fault for one in found):
             proven.append(each.cell.name)
@@ -180,17 +190,27 @@ def _cell(plan: Plan, each: CellStanding, inventory: Inventory) -> Iterator[Find
         aside = inventory.aside.get(name, 0)
         copies = "1 copy" if aside == 1 else f"{aside} copies"
         yield _finding("ran twice", name, None, f"done by {said}" + (f"; {copies} put aside" if aside else ""))
-    for one in each.runs:  # the later attempt counts, once it is done
-        if one.state == "running" and one.attempt > run.attempt and not (one.quiet or one.gone):
-            said = f"attempt {run.attempt} is done, and attempt {one.attempt} by {one.me} on {one.host} would replace its copy"
-            yield _finding("running", name, None, said)
     if run.digest is not None and run.digest != each.cell.digest:
         said = f"it ran as {run.digest[:12]}, and the plan has {each.cell.digest[:12]}"
         yield _finding("config changed", name, None, said)
-    if run.edited is not None:
-        said = f"its config was edited while it ran, to {run.edited[:12]}...: nobody can say which one it read"
-        yield _finding("config changed", name, None, said)
     yield from _copies(plan, name, run, there or {}, inventory)
+
+
+def _asked(each: CellStanding, accepted: Collection[Accepted]) -> Iterator[Finding]:
+    """Who may still write for it, and what only a person can decide."""
+    name = each.cell.name
+    for one in writers(each):
+        if not one.quiet:
+            yield _finding("running", name, None, still(each, one))
+    for doubt in doubts(each):
+        answer = doubt.answer(accepted)
+        if answer is None:
+            yield replace(_finding(doubt.kind, name, None, doubt.what), cure=_ASKED[doubt.kind].format(cell=name))
+        else:
+            said = f"{doubt.kind}: {doubt.what}; accepted by {answer.approve}" + (
+                f": {answer.why}" if answer.why else ""
+            )
+            yield _finding("accepted", name, None, said)
 
 
 def _unfinished(each: CellStanding) -> Finding:
