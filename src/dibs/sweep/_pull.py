@@ -17,7 +17,8 @@ from dibs.errors import StoreError, UsageError
 from dibs.store import Store, SweepKeys, blob_key
 
 from ._bring import Damaged, Source, bring, folder_in, from_file, put_whole
-from ._inventory import ASIDE, BLOBS, final_place, hash_file
+from ._homes import ASIDE, BLOBS, final_place, home_of, place_named
+from ._inventory import hash_file
 from ._manifest import Manifest, PulledCell, PulledFile, digest_of, plan_digest
 from ._models import Plan
 from ._paths import is_name, is_path
@@ -93,12 +94,13 @@ def pull(
     ``step`` is told (files looked at, files there are, bytes brought). Raises UsageError (the folder is another sweep's, or
     holds something else, or a link is in the way), StoreError (it cannot be written, or the store does not answer).
     """
-    for place in (store.backend.root, final_place(store, plan)):
+    standings = [each for each in standing(store, plan) if each.active]
+    places = {place_named(store, plan, each.counts) for each in standings if each.state == "done" and each.counts}
+    for place in (store.backend.root, final_place(store, plan), *places):
         if place is not None and Path(os.path.realpath(dest)).is_relative_to(os.path.realpath(place)):
             raise UsageError(f"{dest} lies in {place}, and would go where that goes: bring the results somewhere else")
     folder = _open(Path(dest), store, plan)
     before = _before(folder)
-    standings = [each for each in standing(store, plan) if each.active]
     troubles: list[Trouble] = []
     wanted: list[_Wanted] = []
     for each in standings:
@@ -185,14 +187,14 @@ def _files(store: Store, plan: Plan, each: CellStanding) -> Iterator[_Wanted]:
         raise Damaged("it claims to be done, and its record names no artefacts: dibs sweep reconcile")
     if not is_name(name):
         raise Damaged("its name is no name of a folder")
-    place = final_place(store, plan)
+    home = home_of(store, plan, name, run)
     for kept in run.artifacts.values():
         if not is_path(kept.name):
             raise Damaged(f"the name of its artefact {kept.name!r:.200} leads out of its folder")
-        if place is None or run.final == BLOBS:
+        if home is None or run.final == BLOBS:
             source = _blob(store, kept.digest)
         else:
-            source = from_file(place / name / kept.name)
+            source = from_file(home / kept.name)
         yield _Wanted(name, kept.name, "artifact", source, kept.size, kept.digest)
     for extra in (_record(store, plan, run, name), _log(store, plan, run, name)):
         if extra is not None and extra.name not in run.artifacts:

@@ -52,8 +52,9 @@ CURES = {
     "unexpected": "see whose it is, and move it out of the folder",
     "dropped but result there": "nothing, if it is not wanted; turn its line back into a cell otherwise",
     "accepted": "nothing: that was answered for",
+    "copied elsewhere": "nothing: the one that counts is where its record says",
 }
-_NOTES = ("ran twice", "dropped but result there", "accepted")
+_NOTES = ("ran twice", "dropped but result there", "accepted", "copied elsewhere")
 _ASKED = {  # where a person has to say
     CONFIG: "dibs sweep accept {cell} --approve NAME, if you know that it read the planned one; else " + _AGAIN,
     QUIET: "wait for it; if its machine is gone for good: dibs sweep accept {cell} --approve NAME",
@@ -90,8 +91,8 @@ class Lying:
 class Inventory:
     """What lies in final: cell -> file -> what it is. ``of``: cell -> the (trial, attempt) its manifest names.
 
-    ``stray``: what is no folder of a cell's; ``aside``: cell -> how many copies of other attempts were put aside.
-    ``where``: for people. ``quick``: sizes only.
+    ``stray``: what is no folder of a cell's; ``aside``: cell -> how many copies of other attempts were put aside; ``also``: cell ->
+    where a copy lies that is not the one its record names. ``where``: for people. ``quick``: sizes only.
     """
 
     where: str
@@ -100,6 +101,7 @@ class Inventory:
     stray: tuple[str, ...] = ()
     aside: Mapping[str, int] = field(default_factory=dict)
     quick: bool = False
+    also: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -190,6 +192,8 @@ def _cell(plan: Plan, each: CellStanding, inventory: Inventory) -> Iterator[Find
         aside = inventory.aside.get(name, 0)
         copies = "1 copy" if aside == 1 else f"{aside} copies"
         yield _finding("ran twice", name, None, f"done by {said}" + (f"; {copies} put aside" if aside else ""))
+    if name in inventory.also:
+        yield _finding("copied elsewhere", name, None, f"{inventory.also[name]} is not the copy that its record names")
     if run.digest is not None and run.digest != each.cell.digest:
         said = f"it ran as {run.digest[:12]}, and the plan has {each.cell.digest[:12]}"
         yield _finding("config changed", name, None, said)

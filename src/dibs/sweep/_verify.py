@@ -18,7 +18,8 @@ from dibs.errors import StoreError, UsageError
 from dibs.store import Store
 
 from ._bring import put_whole
-from ._inventory import ASIDE, files_in, hash_file
+from ._homes import ASIDE
+from ._inventory import files_in, hash_file
 from ._kinds import kind_of, matches
 from ._loading import Loaded, load_all
 from ._manifest import Manifest, PulledFile, digest_of, plan_digest
