@@ -18,6 +18,7 @@ SWEEP = "dibs sweep status --store /s --name "
         (["/v/bin/dibs", "sweep", "run", "--wait", "--name=it's"], {}, SWEEP + "'it'\"'\"'s'"),
         (["python3", "-m", "dibs", "sweep", "run", "--name", "A", "--name", "B"], {}, SWEEP + "B"),
         ('exec dibs sweep run --name A --wait --host "$(hostname)-$DIBS_ME"', {}, SWEEP + "A"),
+        ("dibs sweep run --name a#b # which", {}, SWEEP + "'a#b'"),
         ("cd x; dibs sweep run --name A; echo over", {}, SWEEP + "A"),
         ("dibs sweep run --name \"$WHICH\"", {}, SWEEP + "NAME"),
         ("dibs sweep run --name 'A", {}, "dibs status --store /s"),

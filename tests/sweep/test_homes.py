@@ -9,7 +9,7 @@ import pytest
 from tests.sweep.cells import NAME, begin, finish, planned, result
 
 from dibs import Store
-from dibs.errors import StoreError, UsageError
+from dibs.errors import RefusedError, StoreError, UsageError
 from dibs.sweep import Plan, newest_plan, plan_sweep, pull, reconcile, release, retry, run_sweep, verify
 
 WORDS = ("sh", "-c", 'echo {name} > best.txt; echo run >> "$DIBS_HERE/runs"')
@@ -87,8 +87,21 @@ def test_a_folder_that_has_a_name_of_a_cell_is_not_taken_for_its_copy(tmp_path: 
     (tmp_path / "mine" / "a").mkdir(parents=True)
     with pytest.raises(UsageError, match="a is there already, and no sweep says"):
         plan_sweep(store, "A", [], here=tmp_path, new_version=True, final="mine")
-    with pytest.raises(Exception, match="planned with --final"):
+    with pytest.raises(RefusedError, match="planned with --final"):
         plan_sweep(store, "A", [], here=tmp_path, final="new")
+    for other in ("old/within", "."):
+        with pytest.raises(UsageError, match="in the other"):
+            plan_sweep(store, "A", [], here=tmp_path, new_version=True, final=other)
+
+
+def test_it_may_go_back_to_where_it_was(tmp_path: Path) -> None:
+    store, _ = moved(tmp_path)
+    assert run_sweep(store, "A").exit_code == 0
+    (tmp_path / "q").write_text("a t\nb t\nc t\n")
+    plan = plan_sweep(store, "A", ["q"], here=tmp_path, new_version=True, final="old").plan
+    assert run_sweep(store, "A").exit_code == 0
+    assert sorted(path.name for path in (tmp_path / "old").iterdir()) == [".dibs-final", "a", "c"]
+    assert (reconcile(store, plan).clean, reconcile(store, plan).findings) == (True, ())
 
 
 def test_a_record_names_its_place_and_a_link_there_is_no_copy(tmp_path: Path) -> None:

@@ -94,6 +94,9 @@ def test_of_an_older_sweep_it_is_seen_once_a_cell_is_done(tmp_path: Path) -> Non
     (tmp_path / "mnt").rename(tmp_path / "umounted")
     with pytest.raises(StoreError, match=r"2 cells are done, and .* has none of them: is it mounted here"):
         claim_place(store, newest_plan(store, "A"))
+    (tmp_path / "q.txt").write_text("c0.toml t 3\nc1.toml t 3\n# nothing new\n")
+    assert plan_sweep(store, "A", ["q.txt"], here=tmp_path).written  # who only plans is told, and heard
+    assert not (tmp_path / "mnt").exists()
     (tmp_path / "umounted").rename(tmp_path / "mnt")
     owner = tmp_path / "mnt" / "final" / ".dibs-final" / "owner.json"
     owner.write_text(json.dumps({key: said for key, said in json.loads(owner.read_text()).items() if key != "token"}))

@@ -72,8 +72,8 @@ def test_a_verdict_says_what_is_known_of_the_attempts_it_is_over(store: Store) -
     assert found.counts is not None
     assert (found.state, found.counts.cause) == ("failed", "poison")
     reason = str(found.counts.reason)
-    assert reason.startswith(f"poison: nobody saw how attempts 0 and 1 by one on {machine}, begun ")
-    assert f"attempt 2 by two on {machine}, begun" in reason
+    assert reason.startswith(f"poison: nobody saw how attempts 0 and 1 by one on {machine} (the last begun ")
+    assert f"), attempt 2 by two on {machine} (begun " in reason
     assert "killed at once, for memory perhaps" in reason
     assert reason.endswith(f"the log of attempt 2 is {folder}/log.txt, which ends with: step 3")
     (folder / "log.txt").unlink()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dibs.errors import StoreError
@@ -31,8 +31,11 @@ def hold(copies: Iterable[str]) -> None:
 def let_go(base: Path) -> None:
     """This process is through with them."""
     fd = _held.pop(str(base), None)
-    if fd is not None:
-        os.close(fd)
+    if fd is None:
+        return
+    with suppress(OSError):  # a program that closes all it did not open may have something else under that number
+        if os.path.samestat(os.fstat(fd), (base / OWNER).stat()):
+            os.close(fd)
 
 
 @contextmanager

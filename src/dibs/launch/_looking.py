@@ -33,7 +33,7 @@ def _words(run: str | Sequence[str]) -> list[str]:
     if not isinstance(run, str):
         return list(run)
     line = shlex.shlex(run, posix=True, punctuation_chars=True)
-    line.whitespace_split = True
+    line.whitespace_split, line.commenters = True, ""
     try:
         return list(line)
     except ValueError:

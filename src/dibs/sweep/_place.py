@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import json
+import logging
 import os
 import shutil
 from collections.abc import Collection, Iterable, Mapping
@@ -23,8 +24,9 @@ from ._marks import claim_placed, placed
 from ._models import Plan
 from ._standing import standing
 
-__all__ = ["check_place", "claim_place"]
+__all__ = ["check_apart_from", "check_place", "claim_place"]
 
+log = logging.getLogger("dibs")
 _FILE = "owner.json"
 
 
@@ -50,6 +52,8 @@ def claim_place(store: Store, plan: Plan, *, anew: bool = False, me: str | None 
                 f"{len(done)} cells are done, and {place}, where their copies should be, has none of them: is it mounted here?"
             )
         mark = _make(store, place, ours)
+        if anew and placed(store, plan.sweep, str(place)) is not None:
+            log.warning("%s had no mark here, and has a new one: other machines must see this same folder there", place)
     token = str(mark.get("token") or "")
     if known is None and not claim_placed(store, plan.sweep, str(place), token, me):
         known = placed(store, plan.sweep, str(place))
@@ -119,6 +123,15 @@ def check_place(
         raise UsageError(
             f"--final {place}: {taken[0]} is there already, and no sweep says that it is its own: move it away, or give "
             "durable copies another folder"
+        )
+
+
+def check_apart_from(before: Plan, plan: Plan) -> None:
+    """That another ``--final`` than before is another place. Raises UsageError."""
+    was, now = before.task.final, plan.task.final
+    if was is not None and now is not None and _overlap(Path(os.path.realpath(was)), Path(os.path.realpath(now))):
+        raise UsageError(
+            f"--final {now}: one of it and {was}, where copies went so far, lies in the other: give it a folder of its own"
         )
 
 

@@ -22,7 +22,7 @@ from ._marks import placed
 from ._models import Plan, Task
 from ._names import naming_of
 from ._outlook import Outlook, outlook
-from ._place import check_place, claim_place
+from ._place import check_apart_from, check_place, claim_place
 from ._plans import add_plan, newer_plan, newest_plan
 from ._rosterfile import is_queue, read_roster
 from ._task import Wanted, check_task, command_of, put_scripts, task_after, task_of
@@ -51,7 +51,8 @@ class Planned:
 class Planning:
     """What somebody asks. ``naming`` and ``epochs``: None = as planned, else ``{stem}`` and none.
 
-    ``hosts``: name -> speed, None = as planned; ``over_budget``: also if the disks are too small.
+    ``hosts``: name -> speed, None = as planned; ``over_budget``: also if the disks are too small. ``mark_again``: the folder of
+    ``--final`` is the right one, also if it has lost its mark.
     """
 
     sweep: str
@@ -62,6 +63,7 @@ class Planning:
     hosts: Mapping[str, float] | None = None
     new_version: bool = False
     over_budget: bool = False
+    mark_again: bool = False
 
     def after(
         self, store: Store | None, before: Plan | None, root: Path | None, host: str, *, keep: bool = True
@@ -77,6 +79,8 @@ class Planning:
             raise UsageError(f"there is no cell in {', '.join(sources)}: every line is blank or a comment")
         command, outs = self._command(before, task, plan)
         moved = before is None or before.task.final != task.final
+        if moved and before is not None:
+            check_apart_from(before, plan)
         new = [cell.name for cell in plan.cells] if moved else growth.appended
         check_place(store, store.backend.root if store is not None else root, plan, new, outs)
         ahead = outlook(store, plan, root)
@@ -167,7 +171,15 @@ def plan_sweep(
         os.environ.get("PATH"), task,
     )  # fmt: skip
     planning = Planning(
-        sweep, [os.fspath(each) for each in queues], wanted, naming, epochs, hosts, new_version, over_budget
+        sweep,
+        [os.fspath(each) for each in queues],
+        wanted,
+        naming,
+        epochs,
+        hosts,
+        new_version,
+        over_budget,
+        mark_again=new_version and "final" in task,
     )
     return carry_out(store, planning, me)
 
@@ -190,13 +202,14 @@ def _mark(store: Store, plan: Plan, planning: Planning, me: str | None) -> None:
     Where it has got one, this host need not see it. Raises RefusedError, StoreError as ``claim_place``.
     """
     final = plan.task.final
-    anew = planning.new_version and "final" in planning.wanted.given
-    if final is None or (placed(store, plan.sweep, final) is not None and not anew):
+    if final is None or (placed(store, plan.sweep, final) is not None and not planning.mark_again):
         return
     try:
-        claim_place(store, plan, anew=anew, me=me)
-    except StoreError:
-        raise
+        claim_place(store, plan, anew=planning.mark_again, me=me)
+    except StoreError as wrong:
+        if planning.mark_again:
+            raise
+        log.warning("%s", wrong)
     except OSError as wrong:
         log.warning(
             "%s, where copies go, cannot be written here (%s): the first run that can gives it its mark",

@@ -58,8 +58,9 @@ def _told(runs: Sequence[Run], log_of: LogOf) -> str:
 def _where(runs: Sequence[Run]) -> str:
     numbers = [str(run.attempt) for run in runs]
     which = f"attempt {numbers[0]}" if len(numbers) == 1 else f"attempts {', '.join(numbers[:-1])} and {numbers[-1]}"
-    since = f", begun {runs[-1].since}" if runs[-1].since else ""
-    return f"{which} by {runs[-1].me} on {runs[-1].host}{since},"
+    last = "the last " if len(runs) > 1 else ""
+    since = f" ({last}begun {runs[-1].since})" if runs[-1].since else ""
+    return f"{which} by {runs[-1].me} on {runs[-1].host}{since}"
 
 
 def _log(runs: Sequence[Run], log_of: LogOf) -> list[str]:
