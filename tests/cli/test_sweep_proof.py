@@ -73,6 +73,23 @@ def test_status_for_scripts(store: Store, sweep: Call) -> None:
     assert body["isolation"].partition(" ")[0] in ("enforced", "advisory")
 
 
+def test_status_shows_what_still_writes_although_nobody_waits_for_it(store: Store, sweep: Call) -> None:
+    plan = planned(store, "a", "b")
+    first = begin(store, plan, "a")
+    begin(store, plan, "a", me="later")
+    finish(store, plan, "a", attempt=first)
+    begin(store, plan, "b", me="other")
+    assert add_plan(store, plan.next(cells=(plan.cells[0], replace(plan.cells[1], dropped=True))))
+    lines = [line.split() for line in sweep("status").stdout.splitlines()]
+    rows = {line[0]: " ".join(line) for line in lines if line and line[0] in ("a", "b")}
+    assert rows["a"].startswith("a 1 later")
+    assert rows["a"].endswith("its cell is done")
+    assert rows["b"].startswith("b 0 other")
+    assert rows["b"].endswith("its cell is dropped")
+    running = json.loads(sweep("status", "--json").stdout)["running"]
+    assert [(run["cell"], run["although"]) for run in running] == [("a", "done"), ("b", "dropped")]
+
+
 def test_status_says_what_does_not_read(store: Store, sweep: Call) -> None:
     finish(store, planned(store, "a"), "a")
     (Path("s") / SweepKeys(NAME).attempt(0, 0)).write_bytes(b"{")

@@ -180,7 +180,10 @@ def _cell(plan: Plan, each: CellStanding, inventory: Inventory) -> Iterator[Find
     if not each.active:
         if there:
             yield _finding(
-                "dropped but result there", name, None, f"its line is a comment, and {len(there)} files lie there"
+                "dropped but result there",
+                name,
+                None,
+                f"its line is a comment, and what lies there is {len(there)} file{'s' * (len(there) != 1)}",
             )
         return
     if each.state != "done" or run is None:
