@@ -19,11 +19,6 @@ from dibs.sweep._marks import accepted_in
 OLD_S = 4e5  # longer than any patience
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "s")
-
-
 def silent(store: Store, attempt: Attempt) -> None:
     """As if its machine had been gone for long, and was none that can be looked at."""
     path = Path(store.url) / SweepKeys(NAME).attempt(attempt.n, attempt.attempt)

@@ -19,11 +19,6 @@ from dibs.sweep._manifest import Manifest, plan_digest
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "s")
-
-
-@pytest.fixture
 def plan(store: Store) -> Plan:
     """A sweep of two cells that are done."""
     plan = planned(store, "a", "b")

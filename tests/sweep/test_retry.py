@@ -19,11 +19,6 @@ from dibs.sweep._retrying import ACTIONS
 from dibs.sweep._standing import _CAUSES
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "s")
-
-
 def states(store: Store, plan: Plan) -> dict[str, str]:
     return {each.cell.name: each.state for each in standing(store, plan)}
 

@@ -5,18 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from tests.sweep.cells import NAME, append, begin, fail, finish, planned, result
 
 from dibs import Store
 from dibs.store import SweepKeys
 from dibs.study._view import view_of
 from dibs.sweep import add_plan, standing
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "s")
 
 
 def test_every_state_there_is(store: Store) -> None:
