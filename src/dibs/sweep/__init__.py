@@ -3,6 +3,7 @@
 from ._accepting import Acceptance, accept
 from ._configs import config_places
 from ._costs import Costs, costs_of, longest_first
+from ._findings import Finding, Reconciled
 from ._halting import HaltRule
 from ._models import Artifact, Cell, Plan, Task, Value
 from ._outlook import Outlook, outlook
@@ -10,7 +11,6 @@ from ._planning import Planned, Planning, carry_out, plan_sweep
 from ._plans import add_plan, change_plan, newer_plan, newest_plan, read_plan, sweeps_in
 from ._prove import reconcile
 from ._pull import Pulled, pull
-from ._reconcile import Finding, Reconciled
 from ._release import Released, release
 from ._rereading import reread
 from ._retry import Retried, retry

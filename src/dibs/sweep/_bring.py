@@ -15,7 +15,7 @@ from pathlib import Path
 from dibs.errors import StoreError, UsageError
 from dibs.store._parts import fill, part_of
 
-from ._inventory import chunks_of, hash_file
+from ._files import chunks_of, hash_file
 
 __all__ = ["Damaged", "Source", "bring", "folder_in", "from_file", "put_whole"]
 

@@ -22,8 +22,9 @@ from dibs.errors import DibsError, RefusedError, StoreError, UsageError
 from dibs.store import blob_key
 from dibs.study._attempt import Attempt
 
+from ._files import NOFOLLOW, chunks_of, hash_file
 from ._homes import ASIDE, BLOBS, final_place
-from ._inventory import MANIFEST, NOFOLLOW, chunks_of, hash_file
+from ._inventory import MANIFEST
 from ._models import Artifact, Cell, Plan
 from ._paths import is_path
 from ._place import claim_place

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -14,29 +12,19 @@ from pathlib import Path
 from dibs.errors import DibsError, StoreError
 from dibs.store import Store, blob_key
 
+from ._files import chunks_of, files_in, hash_chunks, hash_file
+from ._findings import Inventory, Lying
 from ._homes import ASIDE, BLOBS, final_place, home_of, place_named
 from ._models import Plan
 from ._paths import is_name
-from ._reconcile import Inventory, Lying
 from ._runs import CellStanding
 
-__all__ = [
-    "MANIFEST",
-    "NOFOLLOW",
-    "OWNER",
-    "Step",
-    "chunks_of",
-    "files_in",
-    "hash_file",
-    "take_inventory",
-]
+__all__ = ["MANIFEST", "OWNER", "Step", "take_inventory"]
 
 Step = Callable[[int, int], None]
 MANIFEST = "manifest.json"
 OWNER = ".dibs-final"  #: whose the place is
-_CHUNK = 1 << 20
 _THREADS = 4
-NOFOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 def take_inventory(
@@ -102,63 +90,6 @@ def _homes(
             if (place / name).is_dir():
                 also[name] = str(place / name)
     return homes, also
-
-
-def files_in(folder: Path) -> list[tuple[str, Path, Lying]]:
-    """Every file beneath a folder by its path within; what is no plain file, or no folder that reads, says why."""
-    found: list[tuple[str, Path, Lying]] = []
-
-    def look(where: Path) -> Iterator[Path]:
-        try:
-            return iter(sorted(where.iterdir()))
-        except OSError as wrong:
-            name = where.relative_to(folder).as_posix()
-            found.append((name, where, Lying(-1, why=f"the folder cannot be read: {wrong.strerror}")))
-            return iter(())
-
-    left = [look(folder)]
-    while left:
-        path = next(left[-1], None)
-        if path is None:
-            left.pop()
-            continue
-        name = path.relative_to(folder).as_posix()
-        try:
-            told = path.lstat()
-        except OSError as wrong:
-            found.append((name, path, Lying(-1, why=f"it cannot be looked at: {wrong.strerror}")))
-            continue
-        if stat.S_ISDIR(told.st_mode):
-            left.append(look(path))
-        elif stat.S_ISREG(told.st_mode):
-            found.append((name, path, Lying(told.st_size)))
-        else:
-            what = "a link" if stat.S_ISLNK(told.st_mode) else "no plain file"
-            found.append((name, path, Lying(-1, why=f"it is {what}")))
-    return found
-
-
-def chunks_of(path: Path, start: int = 0) -> Iterator[bytes]:
-    """A plain file's bytes from the ``start``-th on. Raises OSError; a link is not followed."""
-    with os.fdopen(os.open(path, os.O_RDONLY | NOFOLLOW), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(0, "it is no plain file")
-        file.seek(start)
-        while chunk := file.read(_CHUNK):
-            yield chunk
-
-
-def hash_file(path: Path) -> tuple[int, str]:
-    """Size and SHA-256 of what was read, so that both are of the same bytes. Raises OSError."""
-    return _hash(chunks_of(path))
-
-
-def _hash(chunks: Iterable[bytes]) -> tuple[int, str]:
-    hasher, size = hashlib.sha256(), 0
-    for chunk in chunks:
-        hasher.update(chunk)
-        size += len(chunk)
-    return size, hasher.hexdigest()
 
 
 def _hashed(path: Path, lying: Lying, quick: bool) -> Lying:
@@ -251,6 +182,6 @@ def _blob(store: Store, digest: str, quick: bool) -> Lying:
             sizes = [each.size for each in store.backend.list(folder, details=True) if each.key == key]
             return Lying(sizes[0]) if sizes else Lying(0, why=_GONE)
         chunks = store.backend.stream(key)
-        return Lying(*_hash(chunks)) if chunks is not None else Lying(0, why=_GONE)
+        return Lying(*hash_chunks(chunks)) if chunks is not None else Lying(0, why=_GONE)
     except DibsError as wrong:
         return Lying(-1, why=str(wrong))

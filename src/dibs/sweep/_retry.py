@@ -10,7 +10,8 @@ from dibs.store import Store, SweepKeys
 from dibs.study._view import view_of
 
 from ._configs import config_places
-from ._inventory import Step, hash_file
+from ._files import hash_file
+from ._inventory import Step
 from ._models import Cell, Plan
 from ._named import meant
 from ._plans import change_plan
