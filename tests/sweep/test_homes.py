@@ -57,6 +57,22 @@ def test_what_was_carried_over_by_hand_is_found_there(tmp_path: Path) -> None:
     assert pull(store, plan, tmp_path / "d").exit_code == 0
 
 
+def test_one_that_was_not_carried_over_is_missing_and_may_be_run_again(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s")
+    (tmp_path / "q").write_text("a t\nb t\n")
+    plan_sweep(store, "A", ["q"], WORDS, here=tmp_path, artifacts=["best.txt"], final="old")
+    run_sweep(store, "A")
+    (tmp_path / "old").rename(tmp_path / "new")
+    shutil.rmtree(tmp_path / "new" / "b")
+    plan = plan_sweep(store, "A", [], here=tmp_path, new_version=True, final="new").plan
+    found = reconcile(store, plan)
+    assert [(each.kind, each.cell) for each in found.findings] == [("claimed done but no artefact", "b")]
+    assert found.proven == ("a",)
+    assert retry(store, plan).freed == ("b",)
+    assert run_sweep(store, "A").exit_code == 0
+    assert reconcile(store, newest_plan(store, "A")).clean
+
+
 def test_the_old_place_that_is_not_mounted_is_asked_about(tmp_path: Path) -> None:
     store, plan = moved(tmp_path)
     (tmp_path / "old").rename(tmp_path / "away")
@@ -92,6 +108,24 @@ def test_a_folder_that_has_a_name_of_a_cell_is_not_taken_for_its_copy(tmp_path: 
     for other in ("old/within", "."):
         with pytest.raises(UsageError, match="in the other"):
             plan_sweep(store, "A", [], here=tmp_path, new_version=True, final=other)
+
+
+def test_an_old_place_that_is_only_a_mount_point_runs_nothing_again(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s")
+    (tmp_path / "q").write_text("a t\nb t\n")
+    plan_sweep(store, "A", ["q"], WORDS, here=tmp_path, artifacts=["best.txt"], final="old")
+    run_sweep(store, "A")
+    (tmp_path / "q").write_text("a t\nb t\nc t\n")
+    plan = plan_sweep(store, "A", ["q"], here=tmp_path, new_version=True, final="new").plan
+    run_sweep(store, "A")
+    (tmp_path / "old").rename(tmp_path / "away")
+    (tmp_path / "old").mkdir()
+    told = retry(store, plan)
+    assert told.freed == ()
+    assert [each.why.partition("; ")[2] for each in told.decisions] == [
+        "so are all 2 results there: is their place mounted? --yes, if so"
+    ] * 2
+    assert retry(store, plan, yes=True, dry=True).freed == ("a", "b")
 
 
 def test_it_may_go_back_to_where_it_was(tmp_path: Path) -> None:

@@ -69,10 +69,11 @@ def _homes(
 ) -> tuple[dict[str, Path], dict[str, str]]:
     """(the folders of cells whose copies lie elsewhere than the plan says now, cell -> where another copy of it lies).
 
-    Raises StoreError for a place that is not there at all, and should have copies.
+    Raises StoreError for a place that is not there at all, and none of whose copies were carried over.
     """
     homes: dict[str, Path] = {}
     also: dict[str, str] = {}
+    gone: dict[Path, list[bool]] = {}  # place -> of each of its cells whether a copy is to be seen
     for each in standings:
         name, run = each.cell.name, each.counts
         if run is None or run.state != "done":
@@ -81,14 +82,17 @@ def _homes(
         if home is None or named is None:
             continue
         ours = plan.task.final is None and named == place
-        if not ours and each.active and not home.is_dir() and not named.exists():
-            raise StoreError(
-                f"{named}, where durable copies lie, is not there, and cells are done: is it mounted here?"
-            )
+        if not ours and each.active and not named.exists():
+            gone.setdefault(named, []).append(home.is_dir())
         if home.parent != place:
             homes[name] = home
             if (place / name).is_dir():
                 also[name] = str(place / name)
+    for named, seen in gone.items():
+        if not any(seen):
+            raise StoreError(
+                f"{named}, where durable copies lie, is not there, and cells are done: is it mounted here?"
+            )
     return homes, also
 
 
