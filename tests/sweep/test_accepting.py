@@ -134,9 +134,13 @@ def test_one_that_is_silent_shuts_it_until_somebody_says_that_it_is_gone(store: 
     accept(Store(store.url), newest_plan(store, NAME), ["b"], approve="Ann", why="it was returned")
     assert kinds(store) == [("accepted", "b", False)]
     assert code(store, tmp_path) == 0
-    os.utime(Path(store.url) / SweepKeys(NAME).attempt(1, 0))  # it moves again
+    path = Path(store.url) / SweepKeys(NAME).attempt(1, 0)
+    os.utime(path)  # it moves again: who said that it is gone was wrong
     assert kinds(store) == [("running", "b", True)]
     assert code(store, tmp_path) == 6
+    stamp = path.stat().st_mtime - OLD_S / 2
+    os.utime(path, (stamp, stamp))
+    assert kinds(store) == [("quiet", "b", True)]
 
 
 def test_a_silent_attempt_that_would_replace_a_result_shuts_it(store: Store, tmp_path: Path) -> None:

@@ -38,8 +38,10 @@ class Doubt:
     @property
     def name(self) -> str:
         """The same for the same question, and for no other one."""
-        seen = f"-{self.run.edited}" if self.kind == CONFIG else ""
-        return f"{self.run.n:08d}-{self.run.attempt}-{_WORDS[self.kind]}{seen}"
+        seen = (
+            self.run.edited if self.kind == CONFIG else int(self.run.moved)
+        )  # one that moved meanwhile is not the same
+        return f"{self.run.n:08d}-{self.run.attempt}-{_WORDS[self.kind]}-{seen}"
 
     def answer(self, accepted: Collection[Accepted]) -> Accepted | None:
         return next((each for each in accepted if each.name == self.name), None)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
+from dibs._clock import iso
 from dibs.cell import Cause, Evidence, classify, tail_of
 from dibs.cell._causes import detail_of
 from dibs.study._succession import POISON
@@ -59,7 +60,7 @@ def _where(runs: Sequence[Run]) -> str:
     numbers = [str(run.attempt) for run in runs]
     which = f"attempt {numbers[0]}" if len(numbers) == 1 else f"attempts {', '.join(numbers[:-1])} and {numbers[-1]}"
     last = "the last " if len(runs) > 1 else ""
-    since = f" ({last}begun {runs[-1].since})" if runs[-1].since else ""
+    since = f" ({last}begun {runs[-1].since}, last seen {iso(runs[-1].moved)})" if runs[-1].since else ""
     return f"{which} by {runs[-1].me} on {runs[-1].host}{since}"
 
 

@@ -135,6 +135,7 @@ def _run(
         files=files,
         edited=edited if isinstance(edited := told.get("config"), str) else None,
         gone=state == "running" and view.store.machine.gone(who),
+        moved=seen.modified,
     )
 
 
