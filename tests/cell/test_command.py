@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from tests.parts import script
 
 from dibs import Store
-from dibs.cell import Command, claim_folder, freeze, frozen_in
-from dibs.errors import UsageError
+from dibs.cell import Command, claim_folder, freeze, frozen_in, hold
+from dibs.errors import StoreError, UsageError
 
 
 @pytest.fixture
@@ -132,22 +134,70 @@ def test_a_new_version_is_a_new_digest_and_the_same_one_is_none(here: Path, stor
     assert frozen_in(store, "spam2") == []
 
 
-def test_copies_of_a_killed_run_are_removed_a_day_later_and_no_others(
+def test_copies_of_a_killed_run_are_removed_by_the_next_one_and_no_others(
     here: Path, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     ours = store.machine.who("")
     dead, living = {**ours, "token": ours["token"].rpartition("-")[0] + "-1"}, ours
-    for name, who, age_s in (("old", dead, 1e5), ("new", dead, 0), ("living", living, 1e5), ("foreign", {"x": 1}, 1e5)):
+    rows = (
+        ("old", dead, 1e5),
+        ("new", dead, 0),
+        ("used", dead, 1e5),
+        ("living", living, 1e5),
+        ("foreign", {"x": 1}, 1e5),
+    )
+    for name, who, age_s in rows:
         folder = tmp_path / f"dibs-program-{name}"
         folder.mkdir()
         (folder / "owner.json").write_text(json.dumps(who))
         os.utime(folder, (store.machine.clock.wall() - age_s,) * 2)
+    code = f"import sys; from dibs.cell import hold; hold(['{tmp_path}/dibs-program-used/0/x']); print(flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:
+        assert worker.stdout is not None
+        worker.stdout.readline()  # it has outlived its run, and is through with nothing yet
+        with freeze(of(here, "./train.sh"), store, "spam"):
+            pass
+        assert sorted(path.name for path in tmp_path.glob("dibs-program-*")) == [
+            "dibs-program-foreign", "dibs-program-living", "dibs-program-used",
+        ]  # fmt: skip
+        worker.kill()
     with freeze(of(here, "./train.sh"), store, "spam"):
         pass
-    assert sorted(path.name for path in tmp_path.glob("dibs-program-*")) == [
-        "dibs-program-foreign", "dibs-program-living", "dibs-program-new",
-    ]  # fmt: skip
+    assert not (tmp_path / "dibs-program-used").exists()
+
+
+def test_where_no_lock_can_tell_they_stay_for_a_day(
+    here: Path, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    def none(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", none)
+    ours = store.machine.who("")
+    for name, age_s in (("old", 1e5), ("new", 0)):
+        folder = tmp_path / f"dibs-program-{name}"
+        folder.mkdir()
+        (folder / "owner.json").write_text(json.dumps({**ours, "token": ours["token"].rpartition("-")[0] + "-1"}))
+        os.utime(folder, (store.machine.clock.wall() - age_s,) * 2)
+    with freeze(of(here, "./train.sh"), store, "spam") as frozen:
+        hold(frozen.frozen.values())
+    assert [path.name for path in tmp_path.glob("dibs-program-*")] == ["dibs-program-new"]
+
+
+def test_copies_that_are_gone_are_nobodys_fault(
+    here: Path, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with freeze(of(here, "./train.sh"), store, "spam") as frozen:
+        copies = list(frozen.frozen.values())
+        hold(copies)
+        hold(copies)
+    with pytest.raises(StoreError, match="are gone: the run that made them has ended"):
+        hold(copies)
+    hold([str(here / "train.sh")])  # no copy of ours
 
 
 def test_a_shell_line_names_its_frozen_files(here: Path, store: Store) -> None:

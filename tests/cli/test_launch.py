@@ -202,3 +202,10 @@ def test_inside_a_job_array_a_store_is_made_only_if_told(dibs: Call, job: Callab
     assert not Path(".dibs").exists()
     dibs(*words, "--create", SLURM_ARRAY_TASK_ID="1")
     assert Path("s/dibs.json").exists()
+
+
+def test_a_sweep_is_looked_at_as_one(dibs: Call, job: Callable[..., str], tmp_path: Path) -> None:
+    name = job('run = ["dibs", "sweep", "run", "--name", "A b"]\ncandidates = ["local"]\n')
+    line = f"dibs sweep status --store {tmp_path}/s --name 'A b'"
+    assert f"look     {line}" in dibs("launch", name, "--store", "s", "--wait", code=2).stdout.splitlines()
+    assert json.loads(dibs("launch", name, "--store", "s", "--dry-run", "--json").stdout)["look"][0] == line

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from tests.sweep.cells import NAME, begin, fail, final_of, finish, planned
+from tests.sweep.cells import NAME, begin, edited, fail, final_of, finish, planned
 
 from dibs import Store
 from dibs.store import SweepKeys
@@ -71,6 +71,23 @@ def test_status_for_scripts(store: Store, sweep: Call) -> None:
     ]  # fmt: skip
     assert body["cells"][0] == ["good", "done"]
     assert body["isolation"].partition(" ")[0] in ("enforced", "advisory")
+
+
+def test_status_shows_what_still_writes_although_nobody_waits_for_it(store: Store, sweep: Call) -> None:
+    plan = planned(store, "a", "b")
+    first = begin(store, plan, "a")
+    begin(store, plan, "a", me="later")
+    finish(store, plan, "a", attempt=first)
+    begin(store, plan, "b", me="other")
+    assert add_plan(store, plan.next(cells=(plan.cells[0], replace(plan.cells[1], dropped=True))))
+    lines = [line.split() for line in sweep("status").stdout.splitlines()]
+    rows = {line[0]: " ".join(line) for line in lines if line and line[0] in ("a", "b")}
+    assert rows["a"].startswith("a 1 later")
+    assert rows["a"].endswith("its cell is done")
+    assert rows["b"].startswith("b 0 other")
+    assert rows["b"].endswith("its cell is dropped")
+    running = json.loads(sweep("status", "--json").stdout)["running"]
+    assert [(run["cell"], run["although"]) for run in running] == [("a", "done"), ("b", "dropped")]
 
 
 def test_status_says_what_does_not_read(store: Store, sweep: Call) -> None:
@@ -154,3 +171,20 @@ def test_a_mistake_is_one_line(store: Store, sweep: Call, words: tuple[str, ...]
 @pytest.mark.parametrize("verb", ["status", "reconcile", "pull d", "verify d", "retry", "release"])
 def test_every_verb_wants_a_sweep(store: Store, dibs: Call, verb: str) -> None:
     assert "no name of the sweep" in dibs("sweep", *verb.split(), "--store", "s", code=2).stderr
+
+
+def test_an_answer_is_told_and_stands_in_the_list(store: Store, sweep: Call) -> None:
+    plan = planned(store, "a", "b")
+    finish(store, plan, "a")
+    finish(store, plan, "b", attempt=edited(begin(store, plan, "b")))
+    assert "dibs sweep accept b --approve NAME" in sweep("reconcile", code=1).stdout
+    assert "nobody has given a name" in sweep("accept", "b", code=2).stderr
+    assert "nothing to accept about a" in sweep("accept", "a", "--approve", "Jo", code=2).stderr
+    said = sweep("accept", "b", "--approve", "Jo", "--why", "a \x1b[31mcomment").stdout
+    assert said.startswith("b: accepted, Jo answers for it (a \\x1b[31mcomment): its config was edited while it ran")
+    assert "b: was accepted before, Jo answers" in sweep("accept", "b", "--approve", "Ann").stdout
+    told = json.loads(sweep("accept", "b", "--approve", "Ann", "--json").stdout)["accepted"][0]
+    assert (told["cell"], told["kind"], told["approve"], told["already"]) == ("b", "config changed", "Jo", True)
+    text = sweep("reconcile").stdout
+    assert "2 of 2 cells proven" in text
+    assert "accepted by Jo" in text

@@ -15,11 +15,6 @@ from dibs.sweep import Plan, _planning, config_places, newest_plan, plan_sweep
 WORDS = ("sh", "-c", "true", "{cfg}")
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "s")
-
-
 def plan(store: Store, folder: Path, *queues: str, **more: object) -> Plan:
     return plan_sweep(store, "A", queues, WORDS, here=folder, **more).plan  # type: ignore[arg-type]
 

@@ -24,11 +24,6 @@ PLAN = Plan(
 )  # fmt: skip
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "s")
-
-
 def test_a_plan_comes_back_as_it_was_written(store: Store) -> None:
     assert add_plan(store, PLAN)
     assert not add_plan(store, PLAN)

@@ -14,13 +14,8 @@ from tests.sweep.cells import append, begin, fail, final_of, finish, planned, pu
 from dibs import Store
 from dibs.errors import UsageError
 from dibs.sweep import Plan, add_plan, pull
-from dibs.sweep._inventory import hash_file
+from dibs.sweep._files import hash_file
 from dibs.sweep._manifest import Manifest, plan_digest
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "s")
 
 
 @pytest.fixture

@@ -13,8 +13,9 @@ from tests.sweep.cells import append, begin, cell, fail, final_of, finish, plann
 from dibs import Store
 from dibs.store import SweepKeys
 from dibs.sweep import Plan, Reconciled, reconcile
+from dibs.sweep._findings import CURES, Inventory
 from dibs.sweep._paths import is_name, is_path
-from dibs.sweep._reconcile import CURES, Inventory, compare
+from dibs.sweep._reconcile import compare
 
 
 @pytest.fixture(params=["in the store", "elsewhere"])

@@ -14,13 +14,9 @@ from dibs import Store
 from dibs.cell import Cause
 from dibs.errors import NotFound, StoreError
 from dibs.sweep import Plan, add_plan, newest_plan, reconcile, retry, standing
+from dibs.sweep._cells import Cells
 from dibs.sweep._retrying import ACTIONS
 from dibs.sweep._standing import _CAUSES
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "s")
 
 
 def states(store: Store, plan: Plan) -> dict[str, str]:
@@ -45,6 +41,17 @@ def test_by_class(store: Store, cause: str, freed: bool) -> None:
     assert (told.freed, told.exit_code, dry.freed) == (("a",) if freed else (), 0 if freed else 1, told.freed)
     assert states(store, plan)["a"] == ("waiting" if freed else "unsynced" if cause == "sync failed" else "failed")
     assert told.plan == plan
+
+
+def test_what_is_said_of_one_that_is_given_up_calls_it_by_its_name(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    plan = planned(store, "a")
+    for _ in range(10):
+        fail(store, plan, "a", "vanished")
+    Cells(store, plan).claimer(1).step()
+    assert "cell a ended 10 attempts without a result" in caplog.text
+    assert "`dibs sweep retry` frees it" in caplog.text
 
 
 def test_every_cause_has_an_action() -> None:

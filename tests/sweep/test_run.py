@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from tests.cell.programs import landlocked
 from tests.sweep.sweeping import NAME, SCRIPT, final, new_cell, sha, states, stood, sweep
 
 from dibs import Store
-from dibs.errors import DibsError, NotFound, UsageError
+from dibs.errors import DibsError, NotFound, StoreError, UsageError
 from dibs.store import SweepKeys
 from dibs.study._attempt import Terms, claim_attempt
 from dibs.study._events import Claimed, Event
@@ -321,6 +322,27 @@ def test_what_is_denied_is_not_read_and_nothing_is_written_elsewhere(tmp_path: P
     store, _ = sweep(tmp_path, 1, script, artifacts=("kept",), isolate=True, deny_read=(str(tmp_path / "reserved"),))
     assert ran(store).exit_code == 0, log_of(store)
     assert not (tmp_path / "stray").exists()
+
+
+def test_what_is_said_of_a_cell_while_the_store_is_full_calls_it_by_its_name(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, _ = sweep(tmp_path, ["wide"])
+    mine = claim_attempt(store, SweepKeys(NAME), 0, 0, {}, Terms(0, 1, None, None, 5.0), saw={"cell": "wide"})
+    assert mine is not None
+    failures = [StoreError("the disk is full")] * 2
+    replaced = type(store.backend).replace
+
+    def full(*told: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return replaced(*told)
+
+    monkeypatch.setattr(type(store.backend), "replace", full)
+    with caplog.at_level(logging.INFO):
+        mine.close("interrupted", reason="x")
+    assert "cell wide: the disk is full; trying again" in caplog.text
+    assert "trial" not in caplog.text
 
 
 def test_limits_of_the_task_end_a_cell(tmp_path: Path) -> None:

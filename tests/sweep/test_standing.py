@@ -5,18 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from tests.sweep.cells import NAME, append, begin, fail, finish, planned, result
 
 from dibs import Store
 from dibs.store import SweepKeys
 from dibs.study._view import view_of
 from dibs.sweep import add_plan, standing
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "s")
 
 
 def test_every_state_there_is(store: Store) -> None:
@@ -57,6 +51,45 @@ def test_without_blobs_the_reason_says_why(store: Store) -> None:
     assert [(each.state, each.counts and each.counts.cause) for each in found] == [
         ("unsynced", "sync failed"), ("failed", "time limit"), ("failed", None),
     ]  # fmt: skip
+
+
+def test_a_verdict_says_what_is_known_of_the_attempts_it_is_over(store: Store) -> None:
+    plan = planned(store, "a")
+    machine = store.machine.who("")["host"]
+    for me, last in (("one", "step 1\n"), ("one", "MemoryError: 3 GiB\n"), ("two", "step 3\n")):
+        lost = begin(store, plan, "a", me)
+        folder = Path(store.url) / SweepKeys(NAME).work(0, lost.attempt)
+        folder.mkdir(parents=True)
+        (folder / "log.txt").write_text(last)
+    begin(store, plan, "a").close("failed", reason="poison")
+    (found,) = standing(Store(store.url), plan)
+    assert found.counts is not None
+    assert (found.state, found.counts.cause) == ("failed", "poison")
+    reason = str(found.counts.reason)
+    assert reason.startswith(f"poison: nobody saw how attempts 0 and 1 by one on {machine} (the last begun ")
+    assert f"), attempt 2 by two on {machine} (begun " in reason
+    assert "killed at once, for memory perhaps" in reason
+    assert reason.endswith(f"the log of attempt 2 is {folder}/log.txt, which ends with: step 3")
+    (folder / "log.txt").unlink()
+    (found,) = standing(Store(store.url), plan)
+    assert found.counts is not None
+    assert str(found.counts.reason).endswith(
+        "which says out of memory (host): its end was not seen: MemoryError: 3 GiB"
+    )
+
+
+def test_a_verdict_counts_why_attempts_were_interrupted_since_the_last_one(store: Store) -> None:
+    plan = planned(store, "a")
+    begin(store, plan, "a")
+    begin(store, plan, "a").close("failed", reason="poison")
+    for k in range(10):
+        fail(store, plan, "a", "vanished", reason=f"vanished: killed by SIG{'TERM' if k % 3 else 'KILL'}")
+    begin(store, plan, "a").close("failed", reason="poison")
+    (found,) = standing(Store(store.url), plan)
+    assert found.counts is not None
+    assert str(found.counts.reason).startswith(
+        "poison: 10 interrupted: vanished: killed by SIGTERM (6 times), vanished: killed by SIGKILL (4 times); no log of theirs is on "
+    )
 
 
 def test_the_better_attempt_counts_and_all_are_told(store: Store) -> None:

@@ -26,16 +26,6 @@ from dibs.sweep._marks import verified
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "s")
-
-
-@pytest.fixture
-def dest(tmp_path: Path) -> Path:
-    return tmp_path / "d"
-
-
-@pytest.fixture
 def plan(store: Store, dest: Path) -> Plan:
     """A sweep of two cells that are done and pulled."""
     plan = planned(store, "a", "b")

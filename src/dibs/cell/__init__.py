@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ._environ import check_values, text_of, variables_of
     from ._evidence import tail_of
     from ._frozen import Frozen, copied, freeze, frozen_in, private_folder
+    from ._holding import hold
     from ._isolation import Isolation, isolation_status
     from ._process import Ending, Job, Watcher, run
     from ._template import Line, Template, Words, check_names, parse
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LOST", "UNLIMITED", "Cause", "Command", "Ending", "Evidence", "Frozen", "Isolation", "Job", "Limits", "Line",
     "Template", "Told", "Watcher", "Words", "check_names", "check_values", "claim_folder", "classify", "copied",
-    "family", "folder_owner", "freeze", "frozen_in", "is_limit", "isolation_status", "parse", "private_folder",
+    "family", "folder_owner", "freeze", "frozen_in", "hold", "is_limit", "isolation_status", "parse", "private_folder",
     "resident", "run", "size_of", "size_text", "span_of", "span_text", "tail_of", "text_of", "variables_of",
 ]  # fmt: skip
 
@@ -36,6 +37,7 @@ __getattr__, __dir__ = lazily(__name__, {
     "_environ": ["check_values", "text_of", "variables_of"],
     "_evidence": ["tail_of"],
     "_frozen": ["Frozen", "copied", "freeze", "frozen_in", "private_folder"],
+    "_holding": ["hold"],
     "_isolation": ["Isolation", "isolation_status"],
     "_process": ["Ending", "Job", "Watcher", "run"],
     "_template": ["Line", "Template", "Words", "check_names", "parse"],

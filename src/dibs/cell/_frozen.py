@@ -21,13 +21,13 @@ from dibs.record import Who
 from dibs.store import Store
 
 from ._command import Command
+from ._holding import OWNER, PREFIX, alone, let_go
 
 __all__ = ["Frozen", "copied", "freeze", "frozen_in", "private_folder"]
 
 log = logging.getLogger("dibs")
 _MOST_LINKS = 5000
-_PREFIX, _OWNER = "dibs-program-", "owner.json"
-_OLD_S = 86400.0  # workers of a killed run may need their copies for a while
+_OLD_S = 86400.0  # where nobody can tell: workers of a killed run may need their copies for a while
 
 
 @dataclass(frozen=True)
@@ -62,11 +62,12 @@ def freeze(command: Command, store: Store, study: str, me: str | None = None) ->
 @contextmanager
 def private_folder(store: Store) -> Iterator[Path]:
     """A folder for private copies, removed at the end; what killed runs have left there goes, too. Raises OSError."""
-    base = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=_place(store)))
+    base = Path(tempfile.mkdtemp(prefix=PREFIX, dir=_place(store)))
     try:
         _sweep(base, store)
         yield base
     finally:
+        let_go(base)
         shutil.rmtree(base, ignore_errors=True)
 
 
@@ -98,12 +99,14 @@ def _place(store: Store) -> str | None:
 def _sweep(base: Path, store: Store) -> None:
     """Say whose the copies are, and remove those that killed runs have left beside them."""
     machine = store.machine
-    (base / _OWNER).write_text(json.dumps(machine.who("")))
-    for other in base.parent.glob(f"{_PREFIX}*"):
+    (base / OWNER).write_text(json.dumps(machine.who("")))
+    for other in base.parent.glob(f"{PREFIX}*"):
         with suppress(OSError, ValueError, TypeError):
             old = machine.clock.wall() - other.stat().st_mtime > _OLD_S
-            if old and machine.gone(Who(**json.loads((other / _OWNER).read_text()))):
-                shutil.rmtree(other, ignore_errors=True)
+            if machine.gone(Who(**json.loads((other / OWNER).read_text()))):
+                with alone(other) as free:
+                    if old if free is None else free:
+                        shutil.rmtree(other, ignore_errors=True)
 
 
 def copied(

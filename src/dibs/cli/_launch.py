@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from dibs._clock import SystemClock
 from dibs.errors import RefusedError, UsageError
-from dibs.launch import Ended, Plan, Profile, Request, Started, fit, here, outlived, platform_of, worst
+from dibs.launch import Ended, Plan, Profile, Request, Started, fit, here, look_at, outlived, platform_of, worst
 
 from ._guard import set_level
 from ._launch_files import profile_named, read_request
@@ -66,6 +66,7 @@ def verb(job: Path, store: str | None, as_json: bool, **options: Any) -> int:
     assert request.store is not None
     platform = platform_of(chosen.kind)
     plan = platform.plan(request, chosen, request.store, here())
+    plan = replace(plan, look=(look_at(request, chosen, request.store), *plan.look))
     for note in _notes(request, chosen, plan):
         log.info("%s", safe(note))
     if options["dry_run"]:
@@ -190,7 +191,7 @@ def _say_started(started: Started) -> None:
     plan = started.plan
     count = f"{plan.workers} worker{'s' * (plan.workers != 1)}"
     out(f"started  {count} on {safe(plan.on)} ({safe(', '.join(started.ids))}), store {safe(plan.store)}")
-    for line in (f"dibs status --store {shlex.quote(plan.store)}", *plan.look, *started.look):
+    for line in (*plan.look, *started.look):
         out(f"look     {safe(line)}")
     out(f"stop     {safe(started.stop)}")
 

@@ -17,6 +17,7 @@ SWEEP_VERBS = {
     "pull": "Bring the durable copies here.",
     "verify": "Load every file that was pulled.",
     "retry": "Let cells that failed be run again.",
+    "accept": "Answer for what only a person can decide.",
     "release": "Say whether the machines may go.",
 }
 EPILOG = """\b

@@ -115,6 +115,7 @@ def verb(queues: tuple[str, ...], store: str | None, names: tuple[str, ...], as_
     planning = Planning(
         sweep, queues, _wanted(said, click.get_current_context().meta["dibs.command"]), naming or said.get("naming"),
         options["epochs"], _hosts(options), options["new_version"], options["over_budget"],
+        mark_again=options["new_version"] and options["final"] is not None,
     )  # fmt: skip
     where = needed(store, "store", "FOLDER")
     planned = _dry(where, planning) if options["dry_run"] else _done(where, planning, options["me"])

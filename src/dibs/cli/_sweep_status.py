@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dibs.view import CellLine, SweepStatus, ago, duration, sweep_status
+from dibs.view import CellLine, CellRunning, SweepStatus, ago, duration, sweep_status
 
 from ._options import as_json, command, store_option, sweep_option, verbose
 from ._status import plural, say_problems
@@ -90,7 +90,9 @@ def _next(status: SweepStatus) -> Iterator[str]:
         yield "reconcile"
     if status.failed or status.unsynced:
         yield "retry"
-    if not status.running and (status.counts["waiting"] or status.counts["interrupted"]):
+    if not any(run.although is None for run in status.running) and (
+        status.counts["waiting"] or status.counts["interrupted"]
+    ):
         yield "run"
 
 
@@ -106,16 +108,23 @@ def _running(status: SweepStatus) -> None:
             run.host,
             run.since or "",
             duration(run.beat_age_s),
-            "process gone" if run.gone else "quiet" if run.quiet else "",
+            _said(run),
         )
         for run in status.running
     ]
     table(("running", "attempt", "who", "host", "since", "last beat", ""), rows, right=(1, 5), indent=2)
-    gone, quiet = sum(run.gone for run in status.running), sum(run.quiet and not run.gone for run in status.running)
+    ours = [run for run in status.running if run.although is None]  # the others nobody takes up
+    gone, quiet = sum(run.gone for run in ours), sum(run.quiet and not run.gone for run in ours)
     if gone:
         out(f"  the process of {plural(gone, 'cell')} is gone: dibs sweep run takes up what is lost")
     if quiet:
         out(f"  {plural(quiet, 'cell')} moved last longer ago than its patience: dibs sweep run takes up what is lost")
+
+
+def _said(run: CellRunning) -> str:
+    still = "process gone" if run.gone else "quiet" if run.quiet else ""
+    although = f"its cell is {run.although}" if run.although is not None else ""
+    return ", ".join(part for part in (still, although) if part)
 
 
 def _cells(title: str, lines: Sequence[CellLine]) -> None:

@@ -6,6 +6,7 @@ there and schedules nothing.
 
 from ._fit import fit, outlived
 from ._kinds import KINDS, Kind
+from ._looking import look_at
 from ._measure import here, local_profile
 from ._plan import Call, Ended, Here, Plan, Platform, Started, worst
 from ._platforms import platform_of
@@ -15,5 +16,5 @@ from ._resources import Gpu, Resources
 
 __all__ = [
     "KINDS", "Call", "Ended", "Gpu", "Here", "Kind", "Plan", "Platform", "Profile", "Request", "Resources", "Started",
-    "fit", "here", "local_profile", "outlived", "platform_of", "worst",
+    "fit", "here", "local_profile", "look_at", "outlived", "platform_of", "worst",
 ]  # fmt: skip

@@ -17,7 +17,7 @@ from dibs.backend import Backend, Outcome
 from dibs.errors import NotFound, RecordError, StoreError, UsageError
 
 from ._keys import blob_key
-from ._parts import part_of
+from ._parts import fill, part_of
 
 __all__ = ["check", "fetch", "get", "has", "put"]
 
@@ -82,31 +82,17 @@ def fetch(backend: Backend, digest: str, path: Path) -> Path:
     What an earlier fetch had brought before it broke, or was killed, is used: it lies beside the file.
     """
     with part_of(path, check(digest)) as (file, part):
-        _fill(backend, digest, file)
+        fill(file, digest, lambda start: _stream(backend, digest, start), lambda _: _damaged(digest))
         file.flush()
         part.replace(path)
     return path
 
 
-def _fill(backend: Backend, digest: str, file: BinaryIO) -> None:
-    """Bring the file to the whole blob, from wherever it is."""
-    hasher = hashlib.sha256()
-    while chunk := file.read(_CHUNK_BYTES):
-        hasher.update(chunk)
-    had = file.tell()
-    chunks = backend.stream(_key(digest), had)
+def _stream(backend: Backend, digest: str, start: int = 0) -> Iterator[bytes]:
+    chunks = backend.stream(_key(digest), start)
     if chunks is None:
         raise NotFound(f"there is no blob {digest} in this store")
-    for chunk in chunks:
-        hasher.update(chunk)
-        file.write(chunk)
-    if hasher.hexdigest() == digest:
-        return
-    file.seek(0)
-    file.truncate()
-    if not had:
-        raise _damaged(digest)
-    _fill(backend, digest, file)  # what was there was something else: once more, from nothing
+    return chunks
 
 
 def has(backend: Backend, digest: str) -> bool:
@@ -115,12 +101,8 @@ def has(backend: Backend, digest: str) -> bool:
 
 
 def _verified(backend: Backend, digest: str) -> Iterator[bytes]:
-    key = _key(digest)
-    chunks = backend.stream(key)
-    if chunks is None:
-        raise NotFound(f"there is no blob {digest} in this store")
     hasher = hashlib.sha256()
-    for chunk in chunks:
+    for chunk in _stream(backend, digest):
         hasher.update(chunk)
         yield chunk
     if hasher.hexdigest() != digest:

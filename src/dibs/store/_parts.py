@@ -7,14 +7,17 @@ get one of their own, which is not kept.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from dibs.errors import NotFound, RecordError
 
-__all__ = ["part_of"]
+__all__ = ["fill", "part_of"]
+
+_CHUNK_BYTES = 1 << 20
 
 
 @contextlib.contextmanager
@@ -37,6 +40,29 @@ def part_of(path: Path, digest: str) -> Iterator[tuple[BinaryIO, Path]]:
             yield own, part
     finally:
         part.unlink(missing_ok=True)
+
+
+def fill(
+    file: BinaryIO, digest: str, source: Callable[[int], Iterable[bytes]], damaged: Callable[[str], Exception]
+) -> None:
+    """Bring an open part to the whole, from wherever it is. ``source``: the bytes from a place on.
+
+    Raises what ``damaged`` makes of the SHA-256 that was found instead; then the part is empty.
+    """
+    hasher = hashlib.sha256()
+    while chunk := file.read(_CHUNK_BYTES):
+        hasher.update(chunk)
+    had = file.tell()
+    for chunk in source(had):
+        hasher.update(chunk)
+        file.write(chunk)
+    if hasher.hexdigest() == digest:
+        return
+    file.seek(0)
+    file.truncate()
+    if not had:
+        raise damaged(hasher.hexdigest())
+    fill(file, digest, source, damaged)  # what was there was something else: once more, from nothing
 
 
 def _locked(part: Path) -> BinaryIO | None:

@@ -84,6 +84,12 @@ def claim_attempt(
     return Attempt(store, keys, held, point) if held is not None else None
 
 
+def called(n: int, saw: object) -> str:
+    """How people know a trial, for what is said of it: a cell of a sweep by its name. ``saw``: the attempt's."""
+    cell = saw.get("cell") if isinstance(saw, Mapping) else None
+    return f"cell {cell}" if isinstance(cell, str) else f"trial {n}"
+
+
 class Watcher(Protocol):
     """Who wants to know when an owner closes its attempt: a view that need not read it back."""
 
@@ -118,6 +124,11 @@ class Attempt:
 
     def __repr__(self) -> str:
         return f"<Attempt {self.keys.name} {self.n}-{self.attempt} {self.state}>"
+
+    @property
+    def called(self) -> str:
+        """How people know it."""
+        return called(self.n, self._held.body.get("saw"))
 
     @property
     def closed(self) -> bool:
@@ -301,7 +312,7 @@ class Attempt:
         if not self.ours:
             raise NotOwner(f"trial {self.n} was claimed before this process was forked: only its owner may write it")
         if self.closed:
-            raise AlreadyClosed(f"trial {self.n} attempt {self.attempt} is closed already ({self.state})")
+            raise AlreadyClosed(f"{self.called} attempt {self.attempt} is closed already ({self.state})")
 
     def _insist(self, write: Callable[[], Any]) -> Any:
         """A full disk or an outage is not the objective's fault: try for a while, then say so."""
@@ -322,7 +333,7 @@ class Attempt:
                     self._in_vain = True  # whoever tries to leave in order tries once, and does not wait again
                     raise
                 if first:
-                    log.warning("trial %d: %s; trying again", self.n, wrong)
+                    log.warning("%s: %s; trying again", self.called, wrong)
                 self._pause(pause_s)
                 pause_s = min(5.0, 2 * pause_s)
 
@@ -352,14 +363,14 @@ class Attempt:
             finally:
                 backend.discard(draft)
         except StoreError as wrong:
-            log.debug("live curve of trial %d: %s", self.n, wrong)
+            log.debug("live curve of %s: %s", self.called, wrong)
 
     def _drop_live(self) -> None:
         if self._has_live:
             try:
                 self.store.backend.delete(self.keys.live(self.n, self.attempt))
             except StoreError as wrong:
-                log.debug("live curve of trial %d: %s", self.n, wrong)
+                log.debug("live curve of %s: %s", self.called, wrong)
 
 
 def _curve(curve: Mapping[int, float]) -> list[list[Any]]:

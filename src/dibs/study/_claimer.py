@@ -15,7 +15,7 @@ from dibs.search import Goals, History, Sampler
 from dibs.space import Space
 from dibs.store import Store
 
-from ._attempt import Attempt, Terms, claim_attempt
+from ._attempt import Attempt, Terms, called, claim_attempt
 from ._fold import Folded, Seen
 from ._gallop import LOSSES, Gallop
 from ._quiet import Watch, beat_s_of, counts, is_quiet, patience_s
@@ -168,7 +168,8 @@ class Claimer:
     def _rescue(self) -> Attempt | None:
         for trial in self._rescuable():
             what = "free" if trial.waiting else "gone"
-            log.info("trial %d attempt %d is %s: rescuing it", trial.n, trial.top.attempt, what)
+            saw = trial.top.record.saw if trial.top.record is not None else None
+            log.info("%s attempt %d is %s: rescuing it", called(trial.n, saw), trial.top.attempt, what)
             claimed = self._next_attempt(trial)
             if claimed is not None:
                 return claimed

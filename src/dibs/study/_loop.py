@@ -119,9 +119,9 @@ def close_left_open(trial: Trial) -> None:
     try:
         trial.interrupt("left open")
     except NotOwner as lost:
-        log.warning("trial %d: %s", trial.n, lost)
+        log.warning("%s: %s", trial._called, lost)
     except StoreError as wrong:  # while the loop is being left: the trial is found quiet, or dead with this process
-        log.warning("trial %d is left running: %s", trial.n, wrong)
+        log.warning("%s is left running: %s", trial._called, wrong)
 
 
 def failed_before(claimer: Claiming, attempt: Attempt) -> int:

@@ -27,6 +27,7 @@ from dibs.cell import (
     Told,
     check_names,
     check_values,
+    hold,
     text_of,
     variables_of,
 )
@@ -77,6 +78,7 @@ class Program:
         attempt, fields = trial._attempt, self.fields(trial, trial.attempt)
         try:
             command = self.chosen(trial)
+            hold(command.frozen.values())
             outputs = make_outputs(attempt, self.elsewhere(trial, fields, trial.attempt), self.owned(trial))
             fields |= {"out": str(outputs.out), "result": str(outputs.result), **self._previous(trial, outputs)}
             if not self.prepared(trial, fields, outputs):

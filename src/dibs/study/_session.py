@@ -42,7 +42,7 @@ class Beating(Protocol):
     """What a session does with an open trial."""
 
     @property
-    def n(self) -> int: ...
+    def _called(self) -> str: ...
     @property
     def beat_s(self) -> float: ...
     @property
@@ -285,7 +285,7 @@ class Session:
             except AlreadyClosed:
                 continue  # it came to its end meanwhile, which is better
             except Exception as wrong:  # whatever it is, the others still have to be recorded
-                log.warning("trial %d is left running: %s", trial.n, wrong)
+                log.warning("%s is left running: %s", trial._called, wrong)
 
 
 class _Depth:
@@ -318,7 +318,7 @@ def _beat_all(trials: list[Beating]) -> None:
         try:
             trial.beat()
         except Exception:  # one trial's trouble must not end the others' beats
-            log.exception("a beat of trial %d went wrong", trial.n)
+            log.exception("a beat of %s went wrong", trial._called)
 
 
 def bounded(action: Callable[[], None]) -> None:

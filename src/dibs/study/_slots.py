@@ -108,6 +108,7 @@ class Hold:
         self.n, self.generation, self._store, self._rack, self._held = slot, generation, store, rack, held
         self.beat_s: float = held.body["beat_s"]
         self.closed = False
+        self._called = f"slot {slot}"
 
     def lost(self) -> bool:
         """Whether somebody took this process for dead or quiet and has the slot now."""

@@ -68,7 +68,8 @@ def next_attempt(
     if claimed is not None and poison:
         view.poisoned += 1
         log.warning(
-            "trial %d ended %d attempts without a result: closed as failed (poison); `dibs retry` frees it", n, attempt
-        )
+            "%s ended %d attempts without a result: closed as failed (poison); `dibs %s` frees it",
+            claimed.called, attempt, "retry" if claimed.called.startswith("trial") else "sweep retry",
+        )  # fmt: skip
         return None
     return claimed

@@ -187,8 +187,12 @@ class Trial:
             if not self._session.stopping:
                 raise
         except StoreError as wrong:  # an outage delays what others see; the objective goes on
-            log.warning("trial %d: a report could not be shown: %s", self.n, wrong)
+            log.warning("%s: a report could not be shown: %s", self._called, wrong)
         return self.stopping
+
+    @property
+    def _called(self) -> str:
+        return self._attempt.called
 
     def _judge(self, step: int, value: float) -> bool:
         """Ask the pruner; True if the trial goes on past a rung, where others want to see it."""
@@ -316,7 +320,7 @@ class Trial:
         try:
             self._attempt.beat()
         except (NotOwner, StoreError) as wrong:
-            log.debug("beat of trial %d: %s", self.n, wrong)
+            log.debug("beat of %s: %s", self._called, wrong)
 
     @property
     def beat_s(self) -> float:
@@ -338,7 +342,7 @@ class Trial:
             try:
                 return self._leave(error)
             except (Superseded, AlreadyClosed) as lost:
-                log.warning("trial %d: what it ended with is not recorded: %s", self.n, lost)
+                log.warning("%s: what it ended with is not recorded: %s", self._called, lost)
                 self._lost = True
                 return isinstance(error, Exception)
             finally:
@@ -347,7 +351,7 @@ class Trial:
     def _leave(self, error: BaseException | None) -> bool:
         if self._attempt.closed:
             if isinstance(error, Exception):
-                log.error("trial %d had been closed as %s when it raised %r", self.n, self.state, error)
+                log.error("%s had been closed as %s when it raised %r", self._called, self.state, error)
             return isinstance(error, Exception) and not isinstance(error, StoreError)
         if error is None:
             self._finish()
@@ -365,7 +369,7 @@ class Trial:
         reason = "".join(traceback.format_exception_only(error)).strip()
         self.fail(reason, "".join(traceback.format_exception(error)))
         if self._session.on_event is None:
-            log.error("trial %d failed: %s", self.n, reason[:500])
+            log.error("%s failed: %s", self._called, reason[:500])
         return isinstance(error, Exception)
 
     def _finish(self) -> None:
@@ -383,4 +387,4 @@ class Trial:
         try:
             self.interrupt(reason[:500])
         except (NotOwner, StoreError) as wrong:
-            log.warning("trial %d is left running: %s", self.n, wrong)
+            log.warning("%s is left running: %s", self._called, wrong)

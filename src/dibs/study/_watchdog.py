@@ -77,7 +77,7 @@ class Watchdog:
 
     def _strike(self, trial: Trial, reason: str) -> NoReturn:
         place = _where()
-        log.info("worker process %d ends and is replaced: trial %d is %s", os.getpid(), trial.n, reason)
+        log.info("worker process %d ends and is replaced: %s is %s", os.getpid(), trial._called, reason)
         with suppress(OSError):
             os.write(2, f"dibs: {reason}; the trial is failed and its process ends\n{place}".encode())
         bounded(lambda: _fail(trial, reason, place))
@@ -93,7 +93,7 @@ def _fail(trial: Trial, reason: str, place: str) -> None:
     try:
         trial.fail(reason, place)
     except Exception as wrong:  # its parent, who learns of the limit by the exit code, sees to the record
-        log.warning("trial %d: that it was %s is not recorded by itself: %s", trial.n, reason, wrong)
+        log.warning("%s: that it was %s is not recorded by itself: %s", trial._called, reason, wrong)
 
 
 def _where() -> str:

@@ -66,7 +66,7 @@ def keep_log(attempt: Attempt) -> None:
         if path.is_file() and path.stat().st_size:
             attempt.files["log.txt"] = store.put(path)
     except (OSError, StoreError) as wrong:
-        log.warning("trial %d: its log stays on this machine (%s): %s", attempt.n, path, wrong)
+        log.warning("%s: its log stays on this machine (%s): %s", attempt.called, path, wrong)
 
 
 def temporary_place() -> Path:

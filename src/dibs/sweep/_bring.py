@@ -7,22 +7,19 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 from dibs.errors import StoreError, UsageError
-from dibs.store._parts import part_of
+from dibs.store._parts import fill, part_of
 
-from ._inventory import chunks_of, hash_file
+from ._files import chunks_of, hash_file
 
 __all__ = ["Damaged", "Source", "bring", "folder_in", "from_file", "put_whole"]
 
 Source = Callable[[int], Iterator[bytes]]
-_CHUNK = 1 << 20
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -39,7 +36,7 @@ def bring(source: Source, path: Path, size: int, digest: str) -> bool:
         return False
     try:
         with part_of(path, digest) as (file, part):
-            _fill(source, file, digest)
+            fill(file, digest, lambda start: _read(source, start), lambda found: _other(digest, found))
             if file.tell() != size:
                 raise Damaged(f"it has {file.tell()} bytes, and its record says {size}")
             file.flush()
@@ -111,22 +108,8 @@ def _there(path: Path, size: int, digest: str) -> bool:
         return False  # it does not read: it is replaced
 
 
-def _fill(source: Source, file: BinaryIO, digest: str) -> None:
-    """Bring an open part to the whole, from wherever it is."""
-    hasher = hashlib.sha256()
-    while chunk := file.read(_CHUNK):
-        hasher.update(chunk)
-    had = file.tell()
-    for chunk in _read(source, had):
-        hasher.update(chunk)
-        file.write(chunk)
-    if hasher.hexdigest() == digest:
-        return
-    file.seek(0)
-    file.truncate()
-    if not had:
-        raise Damaged(f"its SHA-256 is {hasher.hexdigest()[:12]}... instead of {digest[:12]}...")
-    _fill(source, file, digest)  # what was there was something else: once more, from nothing
+def _other(digest: str, found: str) -> Damaged:
+    return Damaged(f"its SHA-256 is {found[:12]}... instead of {digest[:12]}...")
 
 
 def _read(source: Source, start: int) -> Iterator[bytes]:

@@ -86,12 +86,6 @@ class Cells:
         """The cells that this run would run, by their place in the roster."""
         return [cell for cell in self.plan.cells if self.takes(cell)]
 
-    def done(self) -> list[str]:
-        """The cells that are done, as far as the view knows."""
-        self.view.refresh()
-        folds = ((cell.name, self.view.trial(cell.n)) for cell in self.plan.active)
-        return [name for name, folded in folds if folded is not None and folded.state == "done"]
-
     def follow(self) -> bool:
         """Look for a newer plan, by one read, and on the planning host at the queue files. True if there is one."""
         plan = newer_plan(self.store, self.plan)

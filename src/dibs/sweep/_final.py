@@ -22,7 +22,9 @@ from dibs.errors import DibsError, RefusedError, StoreError, UsageError
 from dibs.store import blob_key
 from dibs.study._attempt import Attempt
 
-from ._inventory import ASIDE, BLOBS, MANIFEST, NOFOLLOW, chunks_of, final_place, hash_file
+from ._files import NOFOLLOW, chunks_of, hash_file
+from ._homes import ASIDE, BLOBS, final_place
+from ._inventory import MANIFEST
 from ._models import Artifact, Cell, Plan
 from ._paths import is_path
 from ._place import claim_place

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ._findings import Reconciled
 from ._manifest import plan_digest, results_digest
 from ._models import Plan
-from ._reconcile import Reconciled
 from ._runs import CellStanding
 
 __all__ = ["Gate", "gate", "results_of"]

@@ -2,53 +2,29 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
 from dibs.errors import DibsError, StoreError
-from dibs.store import Store, SweepKeys, blob_key
+from dibs.store import Store, blob_key
 
+from ._files import chunks_of, files_in, hash_chunks, hash_file
+from ._findings import Inventory, Lying
+from ._homes import ASIDE, BLOBS, final_place, home_of, place_named
 from ._models import Plan
 from ._paths import is_name
-from ._reconcile import Inventory, Lying
 from ._runs import CellStanding
 
-__all__ = [
-    "ASIDE",
-    "BLOBS",
-    "MANIFEST",
-    "NOFOLLOW",
-    "OWNER",
-    "Step",
-    "chunks_of",
-    "files_in",
-    "final_place",
-    "hash_file",
-    "take_inventory",
-]
+__all__ = ["MANIFEST", "OWNER", "Step", "take_inventory"]
 
 Step = Callable[[int, int], None]
 MANIFEST = "manifest.json"
-ASIDE = ".quarantine"
-BLOBS = "blobs"  #: where copies are that are no files of a folder
 OWNER = ".dibs-final"  #: whose the place is
-_CHUNK = 1 << 20
 _THREADS = 4
-NOFOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
-
-
-def final_place(store: Store, plan: Plan) -> Path | None:
-    """The folder of all durable copies; None where they are blobs of the store."""
-    if plan.task.final is not None:
-        return Path(plan.task.final)
-    root = store.backend.root
-    return root / SweepKeys(plan.sweep).final("x").rpartition("/")[0] if root is not None else None
 
 
 def take_inventory(
@@ -67,81 +43,57 @@ def take_inventory(
     place = final_place(store, plan)
     if place is None:
         return _blobs(store, standings, quick, threads, step)
-    if plan.task.final is not None and not place.exists() and any(each.state == "done" for each in standings):
-        raise StoreError(f"{place}, where durable copies lie, is not there, and cells are done: is it mounted here?")
+    homes, also = _homes(store, plan, place, standings)
     cells, stray = _folders(place)
+    homes = {cell: place / cell for cell in cells} | homes
     asked: list[tuple[str, str, Path, Lying]] = []
-    for cell in cells:
-        asked += [(cell, name, path, lying) for name, path, lying in files_in(place / cell) if name != MANIFEST]
+    for cell, home in homes.items():
+        asked += [(cell, name, path, lying) for name, path, lying in files_in(home) if name != MANIFEST]
     read = _each(
         [lambda path=path, lying=lying: _hashed(path, lying, quick) for _, _, path, lying in asked],  # type: ignore[misc]
         threads, step,
     )  # fmt: skip
-    found: dict[str, dict[str, Lying]] = {cell: {} for cell in cells}
+    found: dict[str, dict[str, Lying]] = {cell: {} for cell in homes}
     for (cell, name, _, _), lying in zip(asked, read, strict=True):
         found[cell][name] = lying
     kept = [each for each in standings if each.counts is not None and each.counts.final == BLOBS]
     if kept:  # the store was copied from a bucket
         found |= {name: dict(files) for name, files in _blobs(store, kept, quick, threads, step).cells.items()}
-    of = {cell: at for cell in cells if (at := _manifest(place / cell)) is not None}
-    return Inventory(str(place), found, of, tuple(stray), _aside(place), quick)
+    of = {cell: at for cell, home in homes.items() if (at := _manifest(home)) is not None}
+    places = list(dict.fromkeys((place, *(home.parent for home in homes.values()))))
+    return Inventory(" and ".join(map(str, places)), found, of, tuple(stray), _aside(places), quick, also)
 
 
-def files_in(folder: Path) -> list[tuple[str, Path, Lying]]:
-    """Every file beneath a folder by its path within; what is no plain file, or no folder that reads, says why."""
-    found: list[tuple[str, Path, Lying]] = []
+def _homes(
+    store: Store, plan: Plan, place: Path, standings: Sequence[CellStanding]
+) -> tuple[dict[str, Path], dict[str, str]]:
+    """(the folders of cells whose copies lie elsewhere than the plan says now, cell -> where another copy of it lies).
 
-    def look(where: Path) -> Iterator[Path]:
-        try:
-            return iter(sorted(where.iterdir()))
-        except OSError as wrong:
-            name = where.relative_to(folder).as_posix()
-            found.append((name, where, Lying(-1, why=f"the folder cannot be read: {wrong.strerror}")))
-            return iter(())
-
-    left = [look(folder)]
-    while left:
-        path = next(left[-1], None)
-        if path is None:
-            left.pop()
+    Raises StoreError for a place that is not there at all, and none of whose copies were carried over.
+    """
+    homes: dict[str, Path] = {}
+    also: dict[str, str] = {}
+    gone: dict[Path, list[bool]] = {}  # place -> of each of its cells whether a copy is to be seen
+    for each in standings:
+        name, run = each.cell.name, each.counts
+        if run is None or run.state != "done":
             continue
-        name = path.relative_to(folder).as_posix()
-        try:
-            told = path.lstat()
-        except OSError as wrong:
-            found.append((name, path, Lying(-1, why=f"it cannot be looked at: {wrong.strerror}")))
+        home, named = home_of(store, plan, name, run), place_named(store, plan, run)
+        if home is None or named is None:
             continue
-        if stat.S_ISDIR(told.st_mode):
-            left.append(look(path))
-        elif stat.S_ISREG(told.st_mode):
-            found.append((name, path, Lying(told.st_size)))
-        else:
-            what = "a link" if stat.S_ISLNK(told.st_mode) else "no plain file"
-            found.append((name, path, Lying(-1, why=f"it is {what}")))
-    return found
-
-
-def chunks_of(path: Path, start: int = 0) -> Iterator[bytes]:
-    """A plain file's bytes from the ``start``-th on. Raises OSError; a link is not followed."""
-    with os.fdopen(os.open(path, os.O_RDONLY | NOFOLLOW), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(0, "it is no plain file")
-        file.seek(start)
-        while chunk := file.read(_CHUNK):
-            yield chunk
-
-
-def hash_file(path: Path) -> tuple[int, str]:
-    """Size and SHA-256 of what was read, so that both are of the same bytes. Raises OSError."""
-    return _hash(chunks_of(path))
-
-
-def _hash(chunks: Iterable[bytes]) -> tuple[int, str]:
-    hasher, size = hashlib.sha256(), 0
-    for chunk in chunks:
-        hasher.update(chunk)
-        size += len(chunk)
-    return size, hasher.hexdigest()
+        ours = plan.task.final is None and named == place
+        if not ours and each.active and not named.exists():
+            gone.setdefault(named, []).append(home.is_dir())
+        if home.parent != place:
+            homes[name] = home
+            if (place / name).is_dir():
+                also[name] = str(place / name)
+    for named, seen in gone.items():
+        if not any(seen):
+            raise StoreError(
+                f"{named}, where durable copies lie, is not there, and cells are done: is it mounted here?"
+            )
+    return homes, also
 
 
 def _hashed(path: Path, lying: Lying, quick: bool) -> Lying:
@@ -181,13 +133,14 @@ def _folders(place: Path) -> tuple[list[str], list[str]]:
     return cells, stray
 
 
-def _aside(place: Path) -> dict[str, int]:
+def _aside(places: Iterable[Path]) -> dict[str, int]:
     """How many copies of each cell were put aside: ``<name>-<n>-<attempt>``."""
     counts: dict[str, int] = {}
-    with suppress(OSError):
-        for each in os.scandir(place / ASIDE):
-            name = each.name.rsplit("-", 2)[0]
-            counts[name] = counts.get(name, 0) + 1
+    for place in places:
+        with suppress(OSError):
+            for each in os.scandir(place / ASIDE):
+                name = each.name.rsplit("-", 2)[0]
+                counts[name] = counts.get(name, 0) + 1
     return counts
 
 
@@ -233,6 +186,6 @@ def _blob(store: Store, digest: str, quick: bool) -> Lying:
             sizes = [each.size for each in store.backend.list(folder, details=True) if each.key == key]
             return Lying(sizes[0]) if sizes else Lying(0, why=_GONE)
         chunks = store.backend.stream(key)
-        return Lying(*_hash(chunks)) if chunks is not None else Lying(0, why=_GONE)
+        return Lying(*hash_chunks(chunks)) if chunks is not None else Lying(0, why=_GONE)
     except DibsError as wrong:
         return Lying(-1, why=str(wrong))

@@ -1,11 +1,13 @@
-"""Steps of a sweep that are taken once, as claims: a pull was verified, that was taken back, the machines may go.
+"""Steps of a sweep that are taken once, as claims: a pull was verified, that was taken back, a doubt was answered, the machines may go.
 
 ``verified/<manifest>-<k>`` counts unless ``revoked/<manifest>-<k>`` is there: who verifies the same manifest again, after it was
-mended, takes the next k. ``release/<k>``: the releases, in their order.
+mended, takes the next k. ``accepted/<doubt>``: a person's answer. ``placed/<place>-<k>``:
+the folder of ``--final`` got its mark, the last k counts. ``release/<k>``: the releases, in their order.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +17,20 @@ from dibs.errors import RecordError
 from dibs.record import decode
 from dibs.store import Store, SweepKeys
 
-__all__ = ["Mark", "claim_release", "mark_verified", "releases", "revoke", "verified"]
+from ._doubts import Accepted
+
+__all__ = [
+    "Mark",
+    "accepted_in",
+    "claim_accepted",
+    "claim_placed",
+    "claim_release",
+    "mark_verified",
+    "placed",
+    "releases",
+    "revoke",
+    "verified",
+]
 
 _VERIFIED = re.compile(r"([0-9a-f]{64})-(\d+)\Z")
 
@@ -49,6 +64,40 @@ def verified(store: Store, sweep: str) -> list[Mark]:
     gone = set(_names(store, sweep, "revoked"))
     names = [name for name in _names(store, sweep, "verified") if name not in gone and _VERIFIED.match(name)]
     return _read(store, sweep, "verified", names)
+
+
+def claim_accepted(store: Store, sweep: str, doubt: str, body: Mapping[str, Any], me: str | None = None) -> bool:
+    """Answer a doubt; False if somebody has. Durable when it returns."""
+    return _claim(store, sweep, "accepted", doubt, body, me)
+
+
+def accepted_in(store: Store, sweep: str) -> list[Accepted]:
+    """Every answer that was given; one that does not parse, or names nobody, is none."""
+    marks = _read(store, sweep, "accepted", _names(store, sweep, "accepted"))
+    said = [(mark.name, mark.body.get("approve"), mark.body.get("why")) for mark in marks]
+    return [
+        Accepted(name, who, why if isinstance(why, str) else "")
+        for name, who, why in said
+        if isinstance(who, str) and who.strip()
+    ]
+
+
+def placed(store: Store, sweep: str, place: str) -> Mapping[str, Any] | None:
+    """What was written when the folder got its mark, which has the same ``token``; None if it has got none."""
+    names = [f"{_place(place)}-{k}" for k in sorted(_numbers(store, sweep, "placed", _place(place)))]
+    return next(
+        (mark.body for mark in reversed(_read(store, sweep, "placed", names)) if mark.body.get("place") == place), None
+    )
+
+
+def claim_placed(store: Store, sweep: str, place: str, token: str, me: str | None = None) -> bool:
+    """Write down the folder's mark; False if somebody else has written another one at this moment. Durable when it returns."""
+    k = max(_numbers(store, sweep, "placed", _place(place)), default=-1) + 1
+    return _claim(store, sweep, "placed", f"{_place(place)}-{k}", {"place": place, "token": token}, me)
+
+
+def _place(place: str) -> str:
+    return hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def releases(store: Store, sweep: str) -> list[Mark]:

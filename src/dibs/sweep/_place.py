@@ -1,50 +1,84 @@
 """Whose a place of durable copies is: one sweep's of one store. It says so in ``.dibs-final``, and others are refused.
 
-Two sweeps with one ``--final`` would put each other's results aside, and neither would ever be proven.
+Two sweeps with one ``--final`` would put each other's results aside, and neither would ever be proven. That the place got its mark
+stands in the store, so that a folder beneath a mount point, where there is none, is found out before anything is copied.
 """
 
 from __future__ import annotations
 
 import errno
 import json
+import logging
 import os
 import shutil
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from dibs.errors import RefusedError, StoreError, UsageError
 from dibs.store import Store
 
+from ._homes import done_in
 from ._inventory import OWNER
+from ._marks import claim_placed, placed
 from ._models import Plan
+from ._standing import standing
 
-__all__ = ["check_place", "claim_place"]
+__all__ = ["check_apart_from", "check_place", "claim_place"]
 
+log = logging.getLogger("dibs")
 _FILE = "owner.json"
 
 
-def claim_place(store: Store, plan: Plan, done: Collection[str] = ()) -> None:
-    """Make the folder of ``--final`` this sweep's, if it is nobody's. Durable when this returns.
+def claim_place(store: Store, plan: Plan, *, anew: bool = False, me: str | None = None) -> None:
+    """Make the folder of ``--final`` this sweep's, if it is nobody's, and write down that it is. Durable when this returns.
 
-    ``done``: cells whose copies should lie there. Raises RefusedError naming whose it is, StoreError if none of them does, OSError.
-    The store's own place needs none.
+    ``anew``: somebody says that it is the right folder, although it has lost its mark. Raises RefusedError naming whose it is,
+    StoreError if it is another folder than the one that got the mark, or if cells are done and none of them lies there; OSError. The
+    store's own place needs none.
     """
     if plan.task.final is None:
         return
     place = Path(plan.task.final)
     ours = {"store": str(store.marker.get("nonce") or store.url), "sweep": plan.sweep, "url": store.url}
-    if _demand(place, ours):
-        return
-    if done and not any((place / cell).is_dir() for cell in done):
-        raise StoreError(
-            f"{len(done)} cells are done, and {place}, where their copies should be, has none of them: is it mounted here?"
-        )
+    known = None if anew else placed(store, plan.sweep, str(place))
+    mark = _demand(place, ours)
+    if mark is None and known is not None:
+        raise StoreError(_elsewhere(place, plan, known, f"has not the {OWNER} that it got"))
+    if mark is None:
+        done = done_in(store, plan, standing(store, plan))
+        if done and not any((place / cell).is_dir() for cell in done):
+            raise StoreError(
+                f"{len(done)} cells are done, and {place}, where their copies should be, has none of them: is it mounted here?"
+            )
+        mark = _make(store, place, ours)
+        if anew and placed(store, plan.sweep, str(place)) is not None:
+            log.warning("%s had no mark here, and has a new one: other machines must see this same folder there", place)
+    token = str(mark.get("token") or "")
+    if known is None and not claim_placed(store, plan.sweep, str(place), token, me):
+        known = placed(store, plan.sweep, str(place))
+    if known is not None and token != known.get("token"):
+        raise StoreError(_elsewhere(place, plan, known, f"has another {OWNER} than it got"))
+
+
+def _elsewhere(place: Path, plan: Plan, known: Mapping[str, Any], seen: str) -> str:
+    who = known.get("who")
+    host = who.get("host") if isinstance(who, dict) else None
+    return (
+        f"{place}, where copies go, {seen} on {host!s:.100}: is it mounted here, as it is there? If it is the right folder all the "
+        f"same: dibs sweep plan --name {plan.sweep} --final {place} --new-version"
+    )
+
+
+def _make(store: Store, place: Path, ours: dict[str, str]) -> Mapping[str, object]:
+    """The mark, made as a whole; another one of ours, if somebody was quicker."""
+    mark = {**ours, "token": store.machine.entropy(16).hex()}
     place.mkdir(parents=True, exist_ok=True)
     part = place / f".part-.owner-{store.machine.entropy(16).hex()}"  # no cell's name begins with a dot
     try:
         part.mkdir()
         with (part / _FILE).open("x", encoding="utf-8") as file:
-            json.dump(ours, file)
+            json.dump(mark, file)
             file.flush()
             os.fsync(file.fileno())
         try:
@@ -52,7 +86,8 @@ def claim_place(store: Store, plan: Plan, done: Collection[str] = ()) -> None:
         except OSError as wrong:
             if wrong.errno not in (errno.EEXIST, errno.ENOTEMPTY):
                 raise
-            _demand(place, ours)
+            return _demand(place, ours) or mark
+        return mark
     finally:
         shutil.rmtree(part, ignore_errors=True)
 
@@ -91,22 +126,31 @@ def check_place(
         )
 
 
+def check_apart_from(before: Plan, plan: Plan) -> None:
+    """That another ``--final`` than before is another place. Raises UsageError."""
+    was, now = before.task.final, plan.task.final
+    if was is not None and now is not None and _overlap(Path(os.path.realpath(was)), Path(os.path.realpath(now))):
+        raise UsageError(
+            f"--final {now}: one of it and {was}, where copies went so far, lies in the other: give it a folder of its own"
+        )
+
+
 def _overlap(one: Path, other: Path) -> bool:
     return one.is_relative_to(other) or other.is_relative_to(one)
 
 
-def _demand(place: Path, ours: dict[str, str]) -> bool:
-    """Whether the place is ours; False if it is nobody's yet. Raises RefusedError, OSError."""
+def _demand(place: Path, ours: dict[str, str]) -> Mapping[str, object] | None:
+    """The place's mark, which is ours; None if it has none yet. Raises RefusedError, OSError."""
     theirs = _owner(place)
     if theirs is None:
-        return False
+        return None
     if (theirs.get("store"), theirs.get("sweep")) != (ours["store"], ours["sweep"]):
         of = f"the sweep {theirs.get('sweep')!r:.200} of the store {theirs.get('url')!s:.200}"
         raise RefusedError(
             f"{place} keeps the results of {of}: plan this one with another --final (and --new-version)", field="final",
             theirs=theirs.get("store"), ours=ours["store"],
         )  # fmt: skip
-    return True
+    return theirs
 
 
 def _owner(place: Path) -> dict[str, object] | None:

@@ -5,6 +5,7 @@ Whoever loses that claim reads the files again, because the winner's version may
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,20 +13,23 @@ from pathlib import Path
 from typing import Any
 
 from dibs.cell import Command
-from dibs.errors import NotFound, RefusedError, UsageError
+from dibs.errors import NotFound, RefusedError, StoreError, UsageError
 from dibs.store import Store
 
 from ._configs import Configs, source_path
 from ._growing import Growth, grown
+from ._marks import placed
 from ._models import Plan, Task
 from ._names import naming_of
 from ._outlook import Outlook, outlook
-from ._place import check_place
+from ._place import check_apart_from, check_place, claim_place
 from ._plans import add_plan, newer_plan, newest_plan
 from ._rosterfile import is_queue, read_roster
 from ._task import Wanted, check_task, command_of, put_scripts, task_after, task_of
 
 __all__ = ["Planned", "Planning", "carry_out", "plan_sweep"]
+
+log = logging.getLogger("dibs")
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,8 @@ class Planned:
 class Planning:
     """What somebody asks. ``naming`` and ``epochs``: None = as planned, else ``{stem}`` and none.
 
-    ``hosts``: name -> speed, None = as planned; ``over_budget``: also if the disks are too small.
+    ``hosts``: name -> speed, None = as planned; ``over_budget``: also if the disks are too small. ``mark_again``: the folder of
+    ``--final`` is the right one, also if it has lost its mark.
     """
 
     sweep: str
@@ -58,6 +63,7 @@ class Planning:
     hosts: Mapping[str, float] | None = None
     new_version: bool = False
     over_budget: bool = False
+    mark_again: bool = False
 
     def after(
         self, store: Store | None, before: Plan | None, root: Path | None, host: str, *, keep: bool = True
@@ -72,7 +78,11 @@ class Planning:
         if not plan.cells:
             raise UsageError(f"there is no cell in {', '.join(sources)}: every line is blank or a comment")
         command, outs = self._command(before, task, plan)
-        check_place(store, store.backend.root if store is not None else root, plan, growth.appended, outs)
+        moved = before is None or before.task.final != task.final
+        if moved and before is not None:
+            check_apart_from(before, plan)
+        new = [cell.name for cell in plan.cells] if moved else growth.appended
+        check_place(store, store.backend.root if store is not None else root, plan, new, outs)
         ahead = outlook(store, plan, root)
         if ahead.short and not self.over_budget:
             raise RefusedError(
@@ -161,7 +171,15 @@ def plan_sweep(
         os.environ.get("PATH"), task,
     )  # fmt: skip
     planning = Planning(
-        sweep, [os.fspath(each) for each in queues], wanted, naming, epochs, hosts, new_version, over_budget
+        sweep,
+        [os.fspath(each) for each in queues],
+        wanted,
+        naming,
+        epochs,
+        hosts,
+        new_version,
+        over_budget,
+        mark_again=new_version and "final" in task,
     )
     return carry_out(store, planning, me)
 
@@ -173,8 +191,31 @@ def carry_out(store: Store, planning: Planning, me: str | None = None) -> Planne
     while True:
         planned = planning.after(store, before, None, host)
         if not planned.written or add_plan(store, planned.plan, me):
+            _mark(store, planned.plan, planning, me)
             return planned
         before = newer_plan(store, before) if before is not None else _newest(store, planning.sweep)
+
+
+def _mark(store: Store, plan: Plan, planning: Planning, me: str | None) -> None:
+    """Give the place of ``--final`` its mark, so that whoever runs elsewhere finds out whether it is mounted there.
+
+    Where it has got one, this host need not see it. Raises RefusedError, StoreError as ``claim_place``.
+    """
+    final = plan.task.final
+    if final is None or (placed(store, plan.sweep, final) is not None and not planning.mark_again):
+        return
+    try:
+        claim_place(store, plan, anew=planning.mark_again, me=me)
+    except StoreError as wrong:
+        if planning.mark_again:
+            raise
+        log.warning("%s", wrong)
+    except OSError as wrong:
+        log.warning(
+            "%s, where copies go, cannot be written here (%s): the first run that can gives it its mark",
+            final,
+            wrong.strerror or wrong,
+        )
 
 
 def _newest(store: Store, sweep: str) -> Plan | None:

@@ -24,8 +24,8 @@ from dibs.study._trial import Trial
 from ._cells import Cells
 from ._configs import config_places
 from ._ended import Ended, ended_before
+from ._files import hash_file
 from ._final import Left, NotKept, collect, publish
-from ._inventory import hash_file
 from ._isolating import isolation_of
 from ._models import Cell, Task
 from ._scripts import Scripts

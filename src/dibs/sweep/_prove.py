@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dibs.store import Store
 
+from ._findings import Reconciled
 from ._inventory import Step, take_inventory
+from ._marks import accepted_in
 from ._models import Plan
-from ._reconcile import Reconciled, compare
+from ._reconcile import compare
 from ._standing import standing
 from ._unplanned import unplanned
 
@@ -23,4 +25,4 @@ def reconcile(
     """
     standings = standing(store, plan)
     there = take_inventory(store, plan, standings, quick=quick, threads=threads, step=step)
-    return compare(plan, standings, there, unplanned(store, plan))
+    return compare(plan, standings, there, unplanned(store, plan), accepted_in(store, plan.sweep))

@@ -7,28 +7,26 @@ longer has is put aside, never deleted. The manifest is written last: without it
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from dibs.errors import StoreError, UsageError
-from dibs.store import Store, SweepKeys, blob_key
+from dibs.store import Store
 
-from ._bring import Damaged, Source, bring, folder_in, from_file, put_whole
-from ._inventory import ASIDE, BLOBS, final_place, hash_file
+from ._bring import Damaged, bring, folder_in, put_whole
+from ._homes import ASIDE, final_place, place_named
+from ._incoming import Incoming, files_of
 from ._manifest import Manifest, PulledCell, PulledFile, digest_of, plan_digest
 from ._models import Plan
-from ._paths import is_name, is_path
-from ._runs import CellStanding, Run
+from ._runs import CellStanding
 from ._standing import standing
-from ._where import log_of
 
 __all__ = ["BEGUN", "PULLED", "Pulled", "Trouble", "pull"]
 
 PULLED, BEGUN = "MANIFEST.json", ".dibs-pull"
-RECORD, LOG = "dibs-record.json", "dibs-log.txt"
 Step = Callable[[int, int, int], None]
 
 
@@ -68,23 +66,6 @@ class Pulled:
         return 1 if self.troubles else 0
 
 
-@dataclass(eq=False)
-class _Wanted:
-    """A file to be brought; without a digest it is whatever is read."""
-
-    cell: str
-    name: str
-    kind: str
-    source: Source
-    size: int = 0
-    digest: str = ""
-    copied: bool = False
-
-    @property
-    def path(self) -> str:
-        return f"{self.cell}/{self.name}"
-
-
 def pull(
     store: Store, plan: Plan, dest: str | os.PathLike[str], *, threads: int = 4, step: Step | None = None
 ) -> Pulled:
@@ -93,20 +74,21 @@ def pull(
     ``step`` is told (files looked at, files there are, bytes brought). Raises UsageError (the folder is another sweep's, or
     holds something else, or a link is in the way), StoreError (it cannot be written, or the store does not answer).
     """
-    for place in (store.backend.root, final_place(store, plan)):
+    standings = [each for each in standing(store, plan) if each.active]
+    places = {place_named(store, plan, each.counts) for each in standings if each.state == "done" and each.counts}
+    for place in (store.backend.root, final_place(store, plan), *places):
         if place is not None and Path(os.path.realpath(dest)).is_relative_to(os.path.realpath(place)):
             raise UsageError(f"{dest} lies in {place}, and would go where that goes: bring the results somewhere else")
     folder = _open(Path(dest), store, plan)
     before = _before(folder)
-    standings = [each for each in standing(store, plan) if each.active]
     troubles: list[Trouble] = []
-    wanted: list[_Wanted] = []
+    wanted: list[Incoming] = []
     for each in standings:
         if each.state != "done":
             troubles.append(Trouble(each.cell.name, None, _why(each)))
             continue
         try:
-            wanted += _files(store, plan, each)
+            wanted += files_of(store, plan, each)
         except Damaged as wrong:
             troubles.append(Trouble(each.cell.name, None, str(wrong)))
     for one in wanted:
@@ -178,67 +160,11 @@ def _before(folder: Path) -> Manifest | None:
         return None
 
 
-def _files(store: Store, plan: Plan, each: CellStanding) -> Iterator[_Wanted]:
-    """What a cell has left. Raises Damaged for a record that no version of dibs wrote."""
-    name, run = each.cell.name, each.counts
-    if run is None or not run.artifacts:
-        raise Damaged("it claims to be done, and its record names no artefacts: dibs sweep reconcile")
-    if not is_name(name):
-        raise Damaged("its name is no name of a folder")
-    place = final_place(store, plan)
-    for kept in run.artifacts.values():
-        if not is_path(kept.name):
-            raise Damaged(f"the name of its artefact {kept.name!r:.200} leads out of its folder")
-        if place is None or run.final == BLOBS:
-            source = _blob(store, kept.digest)
-        else:
-            source = from_file(place / name / kept.name)
-        yield _Wanted(name, kept.name, "artifact", source, kept.size, kept.digest)
-    for extra in (_record(store, plan, run, name), _log(store, plan, run, name)):
-        if extra is not None and extra.name not in run.artifacts:
-            yield extra
-
-
-def _record(store: Store, plan: Plan, run: Run, name: str) -> _Wanted | None:
-    there = store.backend.read(SweepKeys(plan.sweep).attempt(run.n, run.attempt))
-    if there is None:
-        return None
-    data = there.data
-    return _Wanted(name, RECORD, "record", lambda start: iter([data[start:]]), len(data), digest_of(data))
-
-
-def _log(store: Store, plan: Plan, run: Run, name: str) -> _Wanted | None:
-    """The log of the attempt that counts, if it can be had from here."""
-    if "log.txt" in run.files:
-        digest = run.files["log.txt"]
-        with suppress(StoreError):
-            data = store.get(digest)
-            return _Wanted(name, LOG, "log", lambda start: iter([data[start:]]), len(data), digest)
-        return None
-    path = log_of(store, plan.sweep, run.n, run.attempt)
-    if not path.is_file() or path.is_symlink():
-        return None
-    with suppress(OSError):
-        size, sha = hash_file(path)
-        return _Wanted(name, LOG, "log", from_file(path), size, sha)
-    return None
-
-
-def _blob(store: Store, digest: str) -> Source:
-    def chunks(start: int) -> Iterator[bytes]:
-        found = store.backend.stream(blob_key(digest), start)
-        if found is None:
-            raise Damaged("it is not there")
-        return found
-
-    return chunks
-
-
-def _bring_all(wanted: Sequence[_Wanted], folder: Path, threads: int, step: Step | None) -> dict[_Wanted, str]:
+def _bring_all(wanted: Sequence[Incoming], folder: Path, threads: int, step: Step | None) -> dict[Incoming, str]:
     """Bring them, several at a time; returns what could not be, and why."""
-    lost: dict[_Wanted, str] = {}
+    lost: dict[Incoming, str] = {}
 
-    def one(file: _Wanted) -> str | None:
+    def one(file: Incoming) -> str | None:
         try:
             file.copied = bring(file.source, folder / file.path, file.size, file.digest)
         except Damaged as wrong:

@@ -14,7 +14,7 @@ from dibs.store import Store
 from ._gate import Gate, gate, results_of
 from ._inventory import Step, take_inventory
 from ._manifest import plan_digest
-from ._marks import claim_release, releases, verified
+from ._marks import accepted_in, claim_release, releases, verified
 from ._models import Plan
 from ._plans import newer_plan
 from ._reconcile import compare
@@ -61,7 +61,8 @@ def release(
     wanted = _wanted(verified_as)
     standings = standing(store, plan)
     there = take_inventory(store, plan, standings, threads=threads, step=step)
-    proof = compare(plan, standings, there, unplanned(store, plan))
+    standings = standing(store, plan)  # reading takes long: whoever has begun or ended meanwhile counts
+    proof = compare(plan, standings, there, unplanned(store, plan), accepted_in(store, plan.sweep))
     marks = [mark.body for mark in verified(store, plan.sweep)]
     results = results_of(standings)
     told = gate(plan, proof, results, marks, approve=approve, wanted=wanted)
@@ -71,6 +72,7 @@ def release(
     body = {
         "approve": approve, "plan": plan.version, "plan_digest": plan_digest(plan), "manifest": told.manifest,
         "results": results, "cells": proof.active,
+        "accepted": [f"{each.cell}: {each.what}" for each in proof.findings if each.kind == "accepted"],
     }  # fmt: skip
     while True:
         before = _before(store, plan, results)

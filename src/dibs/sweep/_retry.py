@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 
 from dibs.errors import NotFound
 from dibs.store import Store, SweepKeys
 from dibs.study._view import view_of
 
 from ._configs import config_places
-from ._inventory import Step, hash_file
+from ._files import hash_file
+from ._inventory import Step
 from ._models import Cell, Plan
+from ._named import meant
 from ._plans import change_plan
 from ._prove import reconcile
 from ._retrying import Decision, decide
@@ -20,8 +21,6 @@ from ._standing import standing
 from ._task import edited_scripts
 
 __all__ = ["Retried", "retry"]
-
-_NAMED = 8  # cells, where somebody named one that is not there
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ def retry(
     """
     for name in (*names, *force):
         if plan.named(name) is None:
-            raise NotFound(f"sweep {plan.sweep!r} has no cell {name!r}: {_meant(plan, name)}")
+            raise NotFound(f"sweep {plan.sweep!r} has no cell {name!r}: {meant(plan, name)}")
     proof = reconcile(store, plan, quick=quick, step=step)
     damaged = {
         name: "; ".join(f"{each.file or 'its copies'}: {each.kind}" for each in found)
@@ -79,14 +78,6 @@ def retry(
     if not dry:
         plan = _do(store, plan, decisions, me)
     return Retried(tuple(decisions), plan, dry, edited_scripts(plan.task) if decisions else ())
-
-
-def _meant(plan: Plan, name: str) -> str:
-    names = [cell.name for cell in plan.cells]
-    near = get_close_matches(name, names, 1)
-    if near:
-        return f"did you mean {near[0]}?"
-    return f"there is {', '.join(names[:_NAMED])}" + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
 def _do(store: Store, plan: Plan, decisions: list[Decision], me: str | None) -> Plan:

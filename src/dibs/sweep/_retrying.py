@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 from dibs.cell._causes import Cause
@@ -74,8 +75,7 @@ def decide(
     cell are tried again; ``yes``: room was made on the disk, or all results are indeed damaged.
     """
     wanted = {*named, *forced}
-    done = [each.cell.name for each in standings if each.state == "done"]
-    doubtful = len(done) > 1 and all(name in damaged for name in done) and not yes
+    doubtful = {} if yes else _doubtful(standings, damaged)
     found = []
     for each in standings:
         name = each.cell.name
@@ -84,15 +84,28 @@ def decide(
         told = _decide(each, damaged.get(name), name in forced, limit, yes)
         if told is None and wanted:
             told = Decision(name, None, _as_it_is(each), 1)
-        if told is not None and told.how == "renew" and doubtful and name not in wanted:
+        if told is not None and told.how == "renew" and name in doubtful and name not in wanted:
             told = Decision(
-                name, None, f"{told.why}; so are all {len(done)} results: is their place mounted? --yes, if so", 1
+                name,
+                None,
+                f"{told.why}; so are all {doubtful[name]} results there: is their place mounted? --yes, if so",
+                1,
             )
         if told is not None and told.how is not None and name in changed:
             told = Decision(name, None, changed[name], 4)
         if told is not None:
             found.append(told)
     return found
+
+
+def _doubtful(standings: Sequence[CellStanding], damaged: Mapping[str, str]) -> dict[str, int]:
+    """The cells in whose place nothing is as it should be -> how many there are: a place may not be mounted."""
+    places: dict[str, list[str]] = {}
+    for each in standings:
+        if each.state == "done" and each.counts is not None:
+            places.setdefault(str(PurePath(each.counts.final or "").parent), []).append(each.cell.name)
+    found = [names for names in places.values() if len(names) > 1 and all(name in damaged for name in names)]
+    return {name: len(names) for names in found for name in names}
 
 
 def _decide(each: CellStanding, damage: str | None, force: bool, limit: int, yes: bool) -> Decision | None:

@@ -119,7 +119,7 @@ def run_sweep(
     if not cells.wanted():
         return _end(cells, 0, 0, "empty" if not cells.plan.active else "settled")
     try:
-        claim_place(store, cells.plan, cells.done())
+        claim_place(store, cells.plan, me=me)
     except StoreError:
         raise
     except OSError as wrong:  # mended meanwhile, perhaps; else each cell tells, and need not be run again

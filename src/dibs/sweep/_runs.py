@@ -20,6 +20,7 @@ class Run:
     by name, as it was copied to ``final``; None if it does not say so. ``scripts``: file -> SHA-256 of what it ran;
     ``digest``: of the cell as it was then. ``quiet``: it runs and has not moved for its patience; ``gone``: it says that it runs, and
     its process, on this machine, is certainly dead. ``edited``: what its config was when it ended, if that was another by then.
+    ``moved``: the store's stamp of its last write or beat.
     """
 
     n: int
@@ -40,6 +41,7 @@ class Run:
     files: Mapping[str, str] = field(default_factory=dict)
     gone: bool = False
     edited: str | None = None
+    moved: float = 0.0
 
     @property
     def at(self) -> tuple[int, int]:

@@ -20,7 +20,9 @@ from dibs.study._succession import POISON
 from dibs.study._view import View, view_of
 
 from ._models import Artifact, Cell, Plan
+from ._poison import with_evidence
 from ._runs import STATES, CellStanding, Run
+from ._where import log_of
 
 __all__ = ["STATES", "CellStanding", "Run", "standing"]
 
@@ -44,6 +46,8 @@ def standing(store: Store, plan: Plan, *, whole: bool = True) -> list[CellStandi
     found = []
     for cell in plan.cells:
         runs = tuple(_run(view, seen, records, ended) for seen in sorted(seens.get(cell.n, ()), key=_attempt))
+        if whole:
+            runs = with_evidence(runs, lambda run: log_of(store, plan.sweep, run.n, run.attempt))
         found.append(_standing(cell, folds[cell.n], runs))
     return found
 
@@ -131,6 +135,7 @@ def _run(
         files=files,
         edited=edited if isinstance(edited := told.get("config"), str) else None,
         gone=state == "running" and view.store.machine.gone(who),
+        moved=seen.modified,
     )
 
 

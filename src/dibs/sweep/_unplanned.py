@@ -12,9 +12,9 @@ from dibs.store import Store
 
 from ._change import compare
 from ._configs import source_path
+from ._findings import Finding, finding
 from ._models import Plan
 from ._queue import is_comment, lines_of
-from ._reconcile import CURES, Finding
 from ._rosterfile import text_at
 
 __all__ = ["unplanned"]
@@ -34,19 +34,18 @@ def unplanned(store: Store, plan: Plan) -> Iterator[Finding]:
             new = lines_of(text_at(source, path))
             change = compare(source, old, new)
         except RefusedError:
-            yield _finding(source, "its earlier lines are others than were planned")
+            yield finding(_KIND, None, source, "its earlier lines are others than were planned")
             continue
         except UsageError as wrong:
-            yield _finding(source, str(wrong))
+            yield finding(_KIND, None, source, str(wrong))
             continue
         more = [n for n in change.appended if new[n - 1].strip() and not is_comment(new[n - 1])]
         for lines, what in ((more, "appended"), (change.restored, "uncommented")):
             if lines:
                 numbers = f"line {lines[0]}" + (f" and {len(lines) - 1} more" if len(lines) > 1 else "")
-                yield _finding(
-                    source, f"{numbers} {'was' if len(lines) == 1 else 'were'} {what}, and no plan has it yet"
+                yield finding(
+                    _KIND,
+                    None,
+                    source,
+                    f"{numbers} {'was' if len(lines) == 1 else 'were'} {what}, and no plan has it yet",
                 )
-
-
-def _finding(source: str, what: str) -> Finding:
-    return Finding(_KIND, None, source, what, CURES[_KIND])

@@ -18,14 +18,15 @@ from dibs.errors import StoreError, UsageError
 from dibs.store import Store
 
 from ._bring import put_whole
-from ._inventory import ASIDE, files_in, hash_file
+from ._files import files_in, hash_file
+from ._findings import Lying
+from ._homes import ASIDE
 from ._kinds import kind_of, matches
 from ._loading import Loaded, load_all
 from ._manifest import Manifest, PulledFile, digest_of, plan_digest
 from ._marks import mark_verified, revoke
 from ._models import Plan
 from ._pull import BEGUN, PULLED
-from ._reconcile import Lying
 
 __all__ = ["VERIFIED", "Fault", "Rules", "Verified", "manifest_of", "verify"]
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from dibs.store import Store
+from dibs.sweep._files import files_in
 from dibs.sweep._final import Left, NotKept, Publisher, manifest_of
-from dibs.sweep._inventory import MANIFEST, files_in
+from dibs.sweep._inventory import MANIFEST
 
 from ._copied import Copied, Trouble
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from posixpath import normpath
 
@@ -10,7 +10,8 @@ from dibs._clock import iso
 from dibs.cell import isolation_status
 from dibs.store import Store, SweepKeys
 from dibs.study._view import view_of
-from dibs.sweep import STATES, CellStanding, Plan, standing
+from dibs.sweep import STATES, CellStanding, Plan, Run, standing
+from dibs.sweep._doubts import writers
 from dibs.sweep._forecast import left_s
 from dibs.sweep._marks import releases, verified
 
@@ -38,7 +39,8 @@ class CellLine(Plain):
 @dataclass(frozen=True, slots=True)
 class CellRunning(Plain):
     """A cell that somebody runs. ``since``: by the clock of ``host``. ``beat_age_s``: since it last moved, at least;
-    ``quiet``: longer than its patience; ``gone``: its process, on this machine, is certainly dead."""
+    ``quiet``: longer than its patience; ``gone``: its process, on this machine, is certainly dead. ``although``: the cell's state, where nobody
+    waits for this attempt: done or dropped."""
 
     cell: str
     n: int
@@ -49,6 +51,7 @@ class CellRunning(Plain):
     beat_age_s: float
     quiet: bool
     gone: bool = False
+    although: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +116,9 @@ def sweep_status(store: Store, plan: Plan) -> SweepStatus:
             CellRunning(
                 each.cell.name, run.n, run.attempt, run.me, run.host, run.since,
                 max(0.0, newest - view.seens(run.n)[run.attempt].modified), run.quiet, run.gone,
+                None if each.state == "running" else each.state,
             )
-            for each in standings if each.state == "running" and (run := each.counts) is not None
+            for each in standings for run in _runs(each)
         ),
         failed=_lines(standings, "failed"),
         unsynced=_lines(standings, "unsynced"),
@@ -131,6 +135,11 @@ def sweep_status(store: Store, plan: Plan) -> SweepStatus:
         ),
         cells=tuple((each.cell.name, each.state) for each in standings),
     )  # fmt: skip
+
+
+def _runs(each: CellStanding) -> Iterable[Run]:
+    """The attempt that is on its way, or those that still write although nobody waits for them."""
+    return [each.counts] if each.state == "running" and each.counts is not None else writers(each)
 
 
 def _lines(standings: Sequence[CellStanding], state: str) -> tuple[CellLine, ...]:
