@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 # Containers like to forbid byte code: every process would then compile dibs, and pytest all tests, again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -16,6 +17,10 @@ sys.dont_write_bytecode = False
 
 # The matrices here are small: OpenBLAS makes threads for them that mostly wait for one another, at full speed.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# A shared machine is slow when it likes: no example is a failure for the time it took.
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")
 
 _MEMORY, _ROOM_BYTES = Path("/dev/shm"), 1 << 28
 
