@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dibs.cell import Cause, Limits, Told, run
+from dibs.cell import Cause, Limits, Told, _process, run
 from dibs.errors import StoreError
 
 from .programs import Watching, alive, job, number_in, ran, until
@@ -165,7 +165,8 @@ echo '{"score": 1}'
     assert not alive(number_in(tmp_path / "own" / "child"))
 
 
-def test_a_reader_of_its_last_pipe_may_finish(tmp_path: Path) -> None:
+def test_a_reader_of_its_last_pipe_may_finish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_process, "_LINGER_S", 1e6)  # a second is for people; a loaded machine may need longer
     ending = ran(tmp_path, "mkfifo p; ( cat p; echo '{\"score\": 5}' ) & echo last > p")
     assert ending.told == Told(5.0)
 
@@ -303,6 +304,7 @@ def test_whatever_interrupts_the_run_ends_the_program(tmp_path: Path, error: typ
             tmp_path,
             "trap 'echo x > asked; exit' TERM; echo $$ > pid; while :; do sleep 0.01; done",
             watching=Watching(stops=stops),
+            grace_s=1e6,
         )
     assert not alive(number_in(pid))
     assert (tmp_path / "own" / "asked").exists() == (error is KeyboardInterrupt)  # whom a person interrupts may save
