@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.parts import memory_kills
 
 from dibs.cell import Cause, Limits, Told, _process, run
 from dibs.errors import StoreError
@@ -132,6 +133,7 @@ def test_over_the_memory_limit_counting_grandchildren(tmp_path: Path) -> None:
     assert ending.detail.startswith("over the memory limit of 200 MiB (")
 
 
+@memory_kills(ours=False)
 def test_killed_from_outside(tmp_path: Path) -> None:
     ending = ran(tmp_path, "echo '{\"score\": 1}'; kill -9 $$")
     assert (ending.cause, ending.evidence.signal) == (Cause.VANISHED, signal.SIGKILL)
@@ -261,6 +263,7 @@ print(json.dumps([str(ending.cause), ending.evidence.cgroup_kills]))
 """
 
 
+@memory_kills(ours=True)
 def test_killed_by_the_kernel_for_the_memory_of_its_cgroup(tmp_path: Path) -> None:
     group = Path("/sys/fs/cgroup/memory") / f"dibs-test-{os.getpid()}"
     try:
