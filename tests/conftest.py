@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 # Containers like to forbid byte code: every process would then compile dibs, and pytest all tests, again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# Ctrl-C counts even where the tests were started in the background, which a shell does with Ctrl-C ignored, for them and
+# for all that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # The matrices here are small: OpenBLAS makes threads for them that mostly wait for one another, at full speed.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# A shared machine is slow when it likes: no example is a failure for the time it took.
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")
 
 _MEMORY, _ROOM_BYTES = Path("/dev/shm"), 1 << 28
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import json
+import os
 import subprocess
 import sys
+import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +24,17 @@ from dibs.store import Store
 # a shared machine is slow when it likes: no example is a failure for the time it took
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 _SERIAL = itertools.count(1)  # over all machines: a nonce is nobody else's
+
+
+@contextmanager
+def memory_kills(*, ours: bool) -> Iterator[None]:
+    """Whoever has the kernel kill for memory (``ours``) is alone with it: one counter tells everybody on the machine.
+
+    A program that is killed by hand meanwhile would pass for one that memory had run out for.
+    """
+    with Path(tempfile.gettempdir(), f"dibs-tests-memory-kills-{os.getuid()}").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX if ours else fcntl.LOCK_SH)
+        yield
 
 
 class FakeClock:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -56,14 +57,15 @@ def running(command: list[str], log: Path, **environ: str) -> Iterator[subproces
             process.wait()
 
 
-def wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
-    """Until the port answers; an AssertionError with the log if the server ends or never does."""
+def port_said(process: subprocess.Popen[bytes], log: Path) -> int:
+    """The port it listens on, which it chose itself; an AssertionError with the log if it ends or never says so.
+
+    A port chosen for it could be somebody else's by the time it is there.
+    """
     deadline = time.monotonic() + LIMIT_S
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            break
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1.0):
-            return
+    while time.monotonic() < deadline and process.poll() is None:
+        if found := re.search(r"Running on http://127\.0\.0\.1:(\d+)\s", log.read_text(errors="replace")):
+            return int(found[1])
         time.sleep(0.05)
     raise AssertionError(f"the server did not come up:\n{log.read_text(errors='replace')[-2000:]}")
 
@@ -72,11 +74,10 @@ def wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
 def moto(folder: Path) -> Iterator[Server]:
     """moto's S3: fast, and honest about conditions (but check-then-act inside: no proof of atomicity)."""
 
-    port = free_port()
     log = folder / "moto.log"
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"]
     with running(command, log) as process:
-        wait_for(port, process, log)
+        port = port_said(process, log)
         server = Server(f"http://127.0.0.1:{port}", "studies")
 
         connection = http.client.HTTPConnection("127.0.0.1", port)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.cell.programs import landlocked
 from tests.cli.exec_words import PLACE, WELL, Call, logs, words
-from tests.parts import script
+from tests.parts import memory_kills, script
 
 from dibs import Store, Study
 
@@ -356,6 +356,7 @@ def test_constraints_beside_one_score(dibs: Call, mill: Path, tmp_path: Path) ->
 
 @landlocked
 @pytest.mark.parametrize("workers", ["1", "2"])
+@memory_kills(ours=False)
 def test_a_run_that_closed_a_trial_as_poison_says_that_it_failed(spawn: Any, mill: Path, workers: str) -> None:
     script(mill, '#!/bin/sh\n[ "$DIBS_TRIAL" = 0 ] && kill -9 $$\necho 1 > "$DIBS_RESULT"\n')
     child = spawn(*words("--workers", workers, trials=2), "./train.sh")

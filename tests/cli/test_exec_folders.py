@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.exec_words import Call, words
-from tests.parts import script
+from tests.parts import memory_kills, script
 
 from dibs import Study
 
@@ -45,6 +45,7 @@ def test_two_stores_in_one_work_folder_share_no_folder_and_no_result(dibs: Call,
     assert not any("made" in log for log in logs)
 
 
+@memory_kills(ours=False)
 def test_what_another_store_left_is_no_earlier_attempt(dibs: Call, mill: Path, tmp_path: Path) -> None:
     script(mill, '#!/bin/sh\necho "of $DIBS_HERE/$1: $(cat "$DIBS_PREVIOUS/made")"; echo "$1" > made\n'
            '[ "$1.$DIBS_ATTEMPT" = s2.0 ] && kill -9 $$; echo 7 > "$DIBS_RESULT"\n')  # fmt: skip

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.cell.programs import alive, number_in, until
+from tests.parts import memory_kills
 
 from dibs import Study
 
@@ -145,6 +146,7 @@ def test_a_killed_worker_takes_its_program_along_and_the_trial_is_taken_up(
     assert "from half" in (own(tmp_path, 0, 1) / "log.txt").read_text()
 
 
+@memory_kills(ours=False)
 def test_a_program_killed_from_outside_is_taken_up_by_the_same_run(spawn: Spawn, gated: Path, tmp_path: Path) -> None:
     child = spawn(*words())
     os.kill(begun(tmp_path), signal.SIGKILL)

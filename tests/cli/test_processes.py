@@ -177,8 +177,9 @@ def test_a_terminal_that_goes_away_is_129_although_nobody_can_be_told(spawn: Spa
     begun(gated)
     os.close(ours)
     assert child.wait(60) == 129
-    study = Study(gated.parent / "s", "spam")
-    assert {result.state for result in study.results()} == {"interrupted"}
+    first, *others = Study(gated.parent / "s", "spam").results()
+    assert (first.n, first.state) == (0, "interrupted")
+    assert {result.state for result in others} <= {"interrupted", "done"}  # by the other worker, which nothing held up
 
 
 def test_ctrl_c_once_finishes_the_trial_and_claims_no_more(spawn: Spawn, gated: Path) -> None:

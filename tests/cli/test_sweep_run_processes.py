@@ -194,7 +194,10 @@ def test_more_at_once_where_that_is_said(spawn: Spawn, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("rule", "other"), [("soon,fail=1", "done"), ("now,fail=1", "interrupted")])
 def test_a_halt_lets_the_others_end_or_interrupts_them(spawn: Spawn, tmp_path: Path, rule: str, other: str) -> None:
-    store, _ = sweep(tmp_path, ["c0", "bad", "c2"], GATED, costs={"c0": 9.0, "bad": 8.0, "c2": 1.0})
+    # not before c0 has begun: what is claimed by then and has not begun is given back
+    waits = '#!/bin/sh\nwhile [ "$DIBS_NAME" = bad ] && [ ! -s "$DIBS_HERE/pid" ]; do sleep 0.02; done\n'
+    script = GATED.replace("#!/bin/sh\n", waits)
+    store, _ = sweep(tmp_path, ["c0", "bad", "c2"], script, costs={"c0": 9.0, "bad": 8.0, "c2": 1.0})
     child = spawn(*RUN, "--workers", "2", "--halt", rule, "--keep-going")
     pid = begun(tmp_path)
     until(lambda: "1 failed: nothing new is begun" in child.stderr.readline())

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
+from tests.parts import memory_kills
 
 Call = Callable[..., Result]
 PROGRAM = """#!/bin/sh
@@ -38,6 +39,7 @@ def found(sweep: Call, code: int) -> list[tuple[str, str]]:
     return [(each["kind"], each["cell"]) for each in body["findings"]]
 
 
+@memory_kills(ours=False)
 def test_found_mended_and_released(sweep: Call, dibs: Call) -> None:
     sweep("run", "--quiet", code=1)
     copy = Path("s/sweep/%41/final/damaged/metrics.json")

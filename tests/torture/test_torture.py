@@ -47,6 +47,15 @@ def test_ten_seconds(tmp_path: Path) -> None:
     assert (tmp_path / "new" / "facts.json").exists(), "a named folder is kept"
 
 
+def test_the_time_counts_from_when_somebody_is_there(tmp_path: Path) -> None:
+    code, out, err = tortured(
+        "--seconds", "0.01", "--only", "steer", "--workers", "1", "--trials", "1", "--trial-s", "0.02", "0.05",
+        "--store", str(tmp_path / "new"),
+    )  # fmt: skip
+    assert code == 0, out + err
+    assert "1 times steered" in out
+
+
 def test_a_broken_product_is_found_out(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(FORGETFUL)
     path = f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"

@@ -42,7 +42,7 @@ _LINGER_S = 1.0  # what the program leaves behind may end by itself, such as the
 _LOST_S = 10.0  # a killed process that does not go hangs in the kernel
 _CHUNK = 64 << 10
 _MARK = "DIBS_CELL"
-_ROUNDS = 20  # of looking for who was started while the others were killed
+_LOOK_S = 0.01  # before looking again who is left
 
 
 @dataclass(frozen=True)
@@ -240,13 +240,15 @@ class _Run:
         if self.pid is not None and "ended" not in self.words:  # else the number may be somebody else's by now
             with suppress(OSError):
                 os.killpg(self.pid, signal.SIGKILL)
-        for _ in range(_ROUNDS):
-            left = marked(f"{_MARK}={self.mark}".encode())
+        late = self.clock.monotonic() + _LOST_S
+        while self.clock.monotonic() < late:
+            left, unclear = marked(f"{_MARK}={self.mark}".encode())
             for pid in left:
                 with suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
-            if not left:
+            if not left and not unclear:  # who was killed has gone, and who was started meanwhile
                 return
+            self.clock.sleep(_LOOK_S)
 
     # what it says
 

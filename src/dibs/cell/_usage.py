@@ -8,6 +8,7 @@ from pathlib import Path
 __all__ = ["family", "marked", "resident"]
 
 _PROC = Path("/proc")
+_PF_KTHREAD = 0x00200000  # of linux/sched.h
 
 
 def family(pid: int) -> list[int]:
@@ -38,16 +39,37 @@ def resident(pid: int, beyond: int = 0, *, itself: bool = True) -> int | None:
     return sum(size for member in members if (size := _proportional(member)) is not None)
 
 
-def marked(mark: bytes) -> list[int]:
-    """The living processes with this in their environment, as far as one may look; empty without /proc."""
-    found = []
-    for path in _PROC.glob("[0-9]*/environ"):
+def marked(mark: bytes) -> tuple[list[int], list[int]]:
+    """The living processes with this in their environment, and those that cannot be told yet; empty without /proc.
+
+    A process that is between two programs (execve(2)) or on its way out has no environment for a moment. Other users'
+    processes are never among either.
+    """
+    found, unclear = [], []
+    for path in _PROC.glob("[0-9]*"):
         try:
-            if mark in path.read_bytes().split(b"\0"):  # of a zombie it is empty
-                found.append(int(path.parent.name))
-        except OSError:
+            environ = (path / "environ").read_bytes()
+        except PermissionError:
             continue
-    return found
+        except OSError:  # newer kernels: ESRCH for what has no memory
+            environ = b""
+        if mark in environ.split(b"\0"):
+            found.append(int(path.name))
+        elif not environ and _may_have_one(path):
+            unclear.append(int(path.name))
+    return found, unclear
+
+
+def _may_have_one(process: Path) -> bool:
+    """Whether what showed no environment is a living process of ours that was not started with none (proc(5), stat)."""
+    try:
+        if os.geteuid() not in (0, process.stat().st_uid):
+            return False
+        fields = (process / "stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:  # gone
+        return False
+    state, flags, start, end = fields[0], int(fields[6]), *fields[47:49]
+    return state not in (b"Z", b"X") and not flags & _PF_KTHREAD and (start != end or end == b"0")
 
 
 def _children(pid: int) -> list[int] | None:

@@ -13,7 +13,8 @@ __all__ = ["Plan", "plan_from"]
 
 @dataclass(frozen=True)
 class Plan:
-    """What a torture is. ``clocks``: "right"; "wrong" (a third each two hours ahead and behind); "stamps" (those stamp)."""
+    """What a torture is. ``seconds``: from when there is a study. ``clocks``: "right"; "wrong" (a third each two hours
+    ahead and behind); "stamps" (those stamp)."""
 
     seconds: float
     seed: int

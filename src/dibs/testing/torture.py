@@ -70,12 +70,14 @@ class Torture:
 
     def go(self) -> list[str]:
         """Everything that does not hold, as ``name: sentence``."""
-        until = self._began + self.plan.seconds
+        until, late = None, self._began + self.plan.settle_s
         weights = [TORMENTS[name] for name in self.plan.torments]
-        while CLOCK.monotonic() < until:
+        while CLOCK.monotonic() < (until or late):
             self._tend(self.plan.workers)
-            if weights and (self.disk.store / "study" / STUDY / "study.json").exists():
-                self.tormentor.act(self.chance.choices(self.plan.torments, weights)[0])
+            if (self.disk.store / "study" / STUDY / "study.json").exists():
+                until = until or CLOCK.monotonic() + self.plan.seconds  # before that there is nobody to torment
+                if weights:
+                    self.tormentor.act(self.chance.choices(self.plan.torments, weights)[0])
             CLOCK.sleep(self.chance.uniform(0.05, 0.6))
         self._calm()
         self._write_facts()
