@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from typing import Any, NamedTuple
 
+from ._passing import interrupts
 from ._reading import Entry, load, read
 from ._values import pack, same
 
@@ -60,6 +61,8 @@ def best_of(folder: str, maximize: bool, preferred: Any) -> SinkRecord | None:
             if holder:
                 artifact, error = load(folder, holder)
         except OSError as unread:  # FileNotFoundError as a rule: its owner has a better one by now
+            if interrupts(unread):
+                raise
             error = f"could not be read: {unread}"
             if look < _LOOKS - 1:
                 continue

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from dibs.errors import StoreError
 
+from ._passing import interrupts
 from ._spool import BLOB, KEPT, SEEN, TEMP
 
 __all__ = ["PLACE", "is_of_this_program", "is_ours", "make_folder", "remove_folder"]
@@ -36,10 +37,14 @@ def make_folder() -> str:
         try:
             folder = _make(str(Path(place).absolute()))
         except (OSError, ValueError) as error:
+            if interrupts(error):
+                raise
             log.warning("%s=%s cannot be used (%s); the sink is in the temporary folder", PLACE, place, error)
     try:
         folder = folder or _make(None)
     except OSError as error:
+        if interrupts(error):
+            raise
         raise StoreError(
             f"no folder for the sink could be made ({error}): let {PLACE} name a folder that can be written"
         ) from error
@@ -89,6 +94,8 @@ def remove_folder(folder: str) -> None:
             error = None
             break
         except OSError as failed:
+            if interrupts(failed):
+                raise
             error = failed
     _made.pop(folder, None)
     if error is not None:

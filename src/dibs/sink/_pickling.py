@@ -9,6 +9,8 @@ from typing import Any
 
 from dibs.errors import UsageError
 
+from ._passing import interrupts
+
 __all__ = ["pickled", "refuse_by_value"]
 
 _COPIES = (
@@ -28,8 +30,9 @@ def pickled(artifact: Any, by_name: bool) -> bytes:
     if by_name:
         try:
             return pickle.dumps(artifact, protocol=5)
-        except Exception:  # a lambda, as a rule; what cannot be pickled at all fails again below
-            pass
+        except Exception as error:  # a lambda, as a rule; what cannot be pickled at all fails again below
+            if interrupts(error):
+                raise
     return _dumps()(artifact, protocol=5)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, final
@@ -15,6 +14,7 @@ from dibs.errors import UsageError
 from ._best import SinkRecord, best_of
 from ._folder import is_of_this_program, is_ours, make_folder, remove_folder
 from ._marks import Mark, forget, mark_of, renew
+from ._passing import interrupts, is_foreign
 from ._pickling import pickled, refuse_by_value
 from ._reading import said, standings
 from ._score import better, finite, wanted
@@ -84,9 +84,9 @@ class Sink:
         all. ``params``: a mapping, or whatever the optimiser calls a point; ``scalars``: more about the trial. Plain
         values come back from ``best`` as they went in, others as text.
 
-        A trial that is no best costs a few microseconds and no call to the disk. Never raises an Exception: what could
-        not be written changes nothing, is warned of once, and a later trial may try again. An alarm by which somebody
-        limits the trial's time is an Exception like any other: one that goes off in here is taken for a failure to write.
+        A trial that is no best costs a few microseconds and no call to the disk. Raises no Exception of its own: what could
+        not be written changes nothing, is warned of once, and a later trial may try again. What a signal handler raises in
+        here, such as an alarm that limits the trial's time, passes, and this trial is not recorded or not in full.
         """
         try:
             number = finite(score)
@@ -101,11 +101,15 @@ class Sink:
                 try:
                     data = pickled(artifact, by_name=is_of_this_program(self._folder))
                 except Exception as error:
+                    if interrupts(error):
+                        raise
                     trial["artifact_error"] = f"could not be pickled: {said(error)}"
             if mark.pid != os.getpid():
                 return False  # the artefact's own code forked, and this is the child
             return self._spooled(number, trial, data)
         except Exception as error:
+            if is_foreign(error):
+                raise
             return _warn(self._folder, said(error))
 
     def _mark(self) -> Mark:
@@ -186,15 +190,20 @@ def _boot() -> str:
     """Since when the steady clock runs, on which machine; empty where that cannot be known."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        if interrupts(error):
+            raise
         return ""
 
 
 def _warn(folder: str, what: str) -> bool:
     """Say once per process and sink what was not recorded. False, as ``record`` answers then."""
-    with suppress(Exception):  # a system that is out of everything
+    try:
         mark = mark_of(folder)
         if not mark.warned:
             mark.warned = True
             log.warning("a trial was not recorded in full in the sink %s: %s", folder, what)
+    except Exception as error:  # a system that is out of everything
+        if interrupts(error):
+            raise
     return False

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import suppress
 from typing import Any
 
 from ._marks import Mark
+from ._passing import interrupts
 
 __all__ = ["BLOB", "KEPT", "SEEN", "TEMP", "commit"]
 
@@ -30,7 +30,7 @@ def commit(folder: str, mark: Mark, trial: dict[str, Any], data: bytes | None, s
     """Write what the trial is the best of, the artefact first, and move the marks that hold; what went wrong.
 
     For who holds the mark's lock. After an error the mark is where it was, so that a later trial may try again; where
-    it cannot be known what the folder has (Ctrl-C, no memory, no answer) the mark stays busy and is not used again.
+    it cannot be known what the folder has (Ctrl-C, an alarm, no memory, no answer) the mark stays busy and is not used again.
     """
     mark.busy = True
     mark.serial += 1
@@ -40,13 +40,17 @@ def commit(folder: str, mark: Mark, trial: dict[str, Any], data: bytes | None, s
         try:
             _keep(folder, mark, trial, data)
         except OSError as error:
+            if interrupts(error):
+                raise
             wrong.append(error)
             trial = {**trial, "artifact_error": f"could not be written: {error}"}
     if sees:
         try:
-            _replace(folder, mark, SEEN, trial)
+            _replace(folder, mark, SEEN, _body(trial))
             mark.seen = trial["score"]
         except OSError as error:
+            if interrupts(error):
+                raise
             wrong.append(error)
     mark.busy = mark.unsure
     return wrong
@@ -56,10 +60,11 @@ def _keep(folder: str, mark: Mark, trial: dict[str, Any], data: bytes) -> None:
     """The blob, then its metadata, then the mark, then away with the old blob. OSError: nothing has changed."""
     blob = f"{BLOB}{mark.token}-{mark.serial:06d}.pkl"
     _create(f"{folder}/{blob}", data)
+    body = _body({**trial, "blob": blob, "bytes": len(data)})
     try:
-        _replace(folder, mark, KEPT, {**trial, "blob": blob, "bytes": len(data)})
-    except OSError:
-        if not mark.unsure:  # else the metadata may name it
+        _replace(folder, mark, KEPT, body)
+    except BaseException:
+        if not _holds(_path(folder, mark, KEPT), body, mark) and not mark.unsure:  # else the metadata may name it
             _remove(f"{folder}/{blob}")
         raise
     old, mark.blob, mark.kept = mark.blob, blob, trial["score"]
@@ -67,18 +72,26 @@ def _keep(folder: str, mark: Mark, trial: dict[str, Any], data: bytes) -> None:
         _remove(f"{folder}/{old}")
 
 
-def _replace(folder: str, mark: Mark, family: str, trial: dict[str, Any]) -> None:
+def _replace(folder: str, mark: Mark, family: str, body: bytes) -> None:
     """Give the process's file of a family a new content, whole. OSError: it has the old one, or none."""
-    path, temp = f"{folder}/{family}{mark.token}.json", f"{folder}/{TEMP}{family}{mark.token}-{mark.serial}"
-    body = json.dumps(trial).encode("ascii")
+    path, temp = _path(folder, mark, family), f"{folder}/{TEMP}{family}{mark.token}-{mark.serial}"
     _create(temp, body)
     try:
         os.replace(temp, path)
-    except OSError:  # over a network the answer may be lost, and the file there
-        if _holds(path, body, mark):
+    except BaseException as error:
+        # over a network the answer may be lost, and the file there
+        if isinstance(error, OSError) and not interrupts(error) and _holds(path, body, mark):
             return
         _remove(temp)
         raise
+
+
+def _path(folder: str, mark: Mark, family: str) -> str:
+    return f"{folder}/{family}{mark.token}.json"
+
+
+def _body(trial: dict[str, Any]) -> bytes:
+    return json.dumps(trial).encode("ascii")
 
 
 def _create(path: str, data: bytes) -> None:
@@ -103,11 +116,16 @@ def _holds(path: str, body: bytes, mark: Mark) -> bool:
             return file.read() == body
     except FileNotFoundError:
         return False
-    except OSError:
+    except OSError as error:
         mark.unsure = True
+        if interrupts(error):
+            raise
         return False
 
 
 def _remove(path: str) -> None:
-    with suppress(OSError):
+    try:
         os.unlink(path)
+    except OSError as error:
+        if interrupts(error):
+            raise
