@@ -20,6 +20,7 @@ import dibs
 from dibs import Sink, SinkRecord
 from dibs.errors import StoreError, UsageError
 from dibs.sink import _best, _folder, _marks, _sink
+from dibs.sink._owner import OWNER
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def listed(folder: str | Path) -> list[str]:
 
 
 def files(sink: Sink) -> list[str]:
-    return sorted(name.partition("-")[0] for name in listed(sink.folder))
+    return sorted(name.partition("-")[0] for name in listed(sink.folder) if name != OWNER)
 
 
 class Unpicklable:
@@ -244,7 +245,7 @@ def test_a_clock_set_back_does_not_make_a_later_trial_the_earliest_on_one_machin
 ) -> None:
     clock, boot = Clock(), iter(boots)
     monkeypatch.setattr(_sink, "CLOCK", clock)
-    monkeypatch.setattr(_sink, "_boot", lambda: next(boot, ""))
+    monkeypatch.setattr(_sink, "boot", lambda: next(boot, ""))
     assert elsewhere(sink, 1.0, params=0.1)
     clock.times = {"wall": 10.0, "monotonic": 1001.0}
     assert elsewhere(sink, 1.0, params=0.2)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from functools import cache
 from pathlib import Path
 from typing import Any, final
 
@@ -14,6 +13,7 @@ from dibs.errors import UsageError
 from ._best import SinkRecord, best_of
 from ._folder import is_of_this_program, is_ours, make_folder, remove_folder
 from ._marks import Mark, forget, mark_of, renew
+from ._owner import boot
 from ._passing import interrupts, is_foreign
 from ._pickling import pickled, refuse_by_value
 from ._reading import said, standings
@@ -52,7 +52,7 @@ class Sink:
     def create(cls, maximize: bool = True) -> Sink:
         """A sink in a fresh folder of its own, which ``cleanup`` removes, or else the end of this process.
 
-        The folder is below ``DIBS_SINK_DIR``, or in the temporary folder where that is not set or (with a warning) cannot
+        Folders beside it that killed processes of this user left are removed, where these are certainly dead. The folder is below ``DIBS_SINK_DIR``, or in the temporary folder where that is not set or (with a warning) cannot
         be used; workers on other machines need one that they share. StoreError if there is no place at all;
         UsageError if cloudpickle was told to ship dibs by value.
         """
@@ -181,19 +181,8 @@ def _flag(maximize: bool) -> bool:
 
 def _trial(score: float, params: Any, scalars: dict[str, Any]) -> dict[str, Any]:
     """What is written of a trial, without a name yet."""
-    now = {"boot": _boot(), "tick": CLOCK.monotonic(), "wall": CLOCK.wall()}
+    now = {"boot": boot(), "tick": CLOCK.monotonic(), "wall": CLOCK.wall()}
     return {"score": score, "params": pack(params), "scalars": pack_each(scalars), **now}
-
-
-@cache
-def _boot() -> str:
-    """Since when the steady clock runs, on which machine; empty where that cannot be known."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    except (OSError, ValueError) as error:
-        if interrupts(error):
-            raise
-        return ""
 
 
 def _warn(folder: str, what: str) -> bool:
