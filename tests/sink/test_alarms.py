@@ -113,7 +113,7 @@ TRIALS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("trial", TRIALS, ids=lambda trial: " ".join(trial))
+@pytest.mark.parametrize("trial", TRIALS, ids=" ".join)
 def test_an_alarm_in_the_trials_own_code_passes(sink: Sink, alarm: type[Exception], trial: dict[str, Any]) -> None:
     with pytest.raises(alarm):
         sink.record(**trial)

@@ -128,7 +128,7 @@ CHANGES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("change", CHANGES, ids=str)
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: " ".join(change))
 def test_whoever_may_live_is_left_alone(main: Main, change: dict[str, Any]) -> None:
     main.kill()
     owner = json.loads((main.folder / OWNER).read_bytes())

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from dibs._clock import iso
+from dibs._passing import interrupts
 from dibs.errors import DibsError, NotFound, NotOwner, RecordError, StoreError, UpdateError, UsageError
 from dibs.store import Held, Pauses, RoundKeys, Store
 from dibs.study._quiet import beat_s_of
@@ -23,6 +24,7 @@ from ._fedavg import averaged_pieces, demand_base, scales_of, unfit
 from ._files import open_tensors, stream
 from ._layouts import layout_in
 from ._look import Round
+from ._peace import ending_in_peace
 from ._records import End, Terms, Update
 from ._room import room
 from ._rules import Rule, weights_of
@@ -37,10 +39,9 @@ def average_round(round: Round, attempt: int, stale_s: float, me: str | None, *,
     """Claim that attempt and bring the round to its end; False if somebody else has the attempt.
 
     ``poison``: too many have died over it, so it ends without an average.
-    Raises StoreError (the attempt is then free for others at once).
+    Raises StoreError (the attempt is then free for others at once); SystemExit if told to end by a signal that nobody handles.
     """
-    store, terms = round.store, round.terms
-    assert terms is not None
+    store = round.store
     of = round.of
     if of is None:
         of = {client: update.digest for client, update in sorted(round.updates.items())}
@@ -49,13 +50,22 @@ def average_round(round: Round, attempt: int, stale_s: float, me: str | None, *,
         **store.head("averaging", me), "run": round.run, "round": round.number, "attempt": attempt, "of": of,
         "state": "running", "reason": None, "beat_s": beat_s, "started_at": iso(store.machine.clock.wall()),
     }  # fmt: skip
-    held = store.settler.claim(RoundKeys(round.run).averaging(round.number, attempt), body)
-    if held is None:
-        round.look_at_try(attempt)  # an old listing may have left it out; and a folder of that name is never in one
-        return False
-    for client in of:
-        round.look_at(client)  # an old listing may have left it out
+    with ending_in_peace():
+        held = store.settler.claim(RoundKeys(round.run).averaging(round.number, attempt), body)
+        if held is None:
+            round.look_at_try(attempt)  # an old listing may have left it out; and a folder of that name is never in one
+            return False
+        _average(round, of, held, beat_s, me, poison=poison)
+    return True
+
+
+def _average(round: Round, of: Mapping[str, str], held: Held, beat_s: float, me: str | None, *, poison: bool) -> None:
+    """Bring the round to its end, and close the attempt whatever happens."""
+    store, terms, attempt = round.store, round.terms, held.body["attempt"]
+    assert terms is not None
     try:
+        for client in of:
+            round.look_at(client)  # an old listing may have left it out
         with _beating(store, held, beat_s):
             if poison:
                 reason = "everybody who averaged it died over it (poison)"
@@ -66,12 +76,13 @@ def average_round(round: Round, attempt: int, stale_s: float, me: str | None, *,
                 log.warning("round %d of %r: the update of %r is rejected: %s", round.number, round.run, client, why)
             _publish(store, round.run, round.number, end, me)
     except BaseException as wrong:
+        # what the updates did to it counts against them; no store, no disk, a signal, an alarm do not
+        own = isinstance(wrong, Exception) and not isinstance(wrong, DibsError) and not interrupts(wrong)
         with contextlib.suppress(DibsError):  # a dead store: then it is found quiet
-            _close(store, held, "interrupted", f"{type(wrong).__name__}: {wrong}"[:500])
+            _close(store, held, "failed" if own else "interrupted", f"{type(wrong).__name__}: {wrong}"[:500])
         raise
     with contextlib.suppress(NotOwner):
         _close(store, held, "failed" if poison else "done", "poison" if poison else None)
-    return True
 
 
 def _publish(store: Store, run: str, number: int, end: End, me: str | None) -> None:

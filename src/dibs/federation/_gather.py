@@ -78,11 +78,12 @@ def gather(
     {tensor: array}}``; None for a client that is not in the round (``participants`` with this ``share`` and ``seed``), or
     whose update is there already. ``client``: None for who only wants to know the average. ``size``: what it weighs; all give one, or none. The round is averaged once all that are in
     have answered, or ``quorum`` have and ``grace`` seconds more have gone by, or ``within`` seconds are over and there is a
-    quorum. ``robust``, ``clip``, ``base``, ``bad``, ``others``: as for ``fedavg``. ``keep``: blobs of the rounds before the last k are put away.
+    quorum; who waits for somebody that averages waits ``within`` seconds more, once. ``robust``, ``clip``, ``base``, ``bad``, ``others``: as for ``fedavg``. ``keep``: blobs of the rounds before the last k are put away.
     ``stale_s``: after so long without a beat another one averages in its place (at once, if it is certainly dead).
 
     Raises RefusedError (another client has other terms), RoundStopped (there is no average and never will be),
-    RoundTimeout (who is missing; call again to go on), UpdateError and UsageError before anything is published, StoreError.
+    RoundTimeout (who is missing; call again to go on), UpdateError and UsageError before anything is published, StoreError;
+    SystemExit if SIGTERM or SIGHUP comes while it averages and nobody handles it.
     """
     opened = store if isinstance(store, Store) else Store(store)
     rule = Rule(robust, clip, bad, others)

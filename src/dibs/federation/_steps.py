@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Literal, NamedTuple
 
-__all__ = ["Sight", "Step", "next_step"]
+__all__ = ["STRIKES", "Sight", "Step", "is_poison", "next_step"]
 
+STRIKES = 3
 Step = Literal["end", "average", "wait", "over"]
 
 
@@ -25,7 +26,7 @@ class Sight(NamedTuple):
 
 
 def next_step(sight: Sight, waited_s: float, enough_s: float | None, *, within_s: float, grace_s: float) -> Step:
-    """``waited_s``: since the waiter began, or since whoever averages now was first seen; ``enough_s``: since it first saw
+    """``waited_s``: since the waiter began, or since it first saw somebody average; ``enough_s``: since it first saw
     a quorum, None if it has not. ``"over"``: the time is over and there is nothing one could do."""
     if sight.ended:
         return "end"
@@ -39,6 +40,16 @@ def next_step(sight: Sight, waited_s: float, enough_s: float | None, *, within_s
     if enough(sight):
         return "average" if over or (enough_s is not None and enough_s >= grace_s) else "wait"
     return "over" if over else "wait"
+
+
+def is_poison(states: Collection[str]) -> bool:
+    """Whether the attempts at averaging, all of which are to be followed, mean that its updates end whoever reads them.
+
+    Counted are those that raised (``failed``), and those that were killed or went quiet without a word (``running``).
+    Who was told to end, or had no store or no disk, is ``interrupted``: that says nothing of the updates, however often,
+    and nobody could take back a verdict.
+    """
+    return sum(state in ("failed", "running") for state in states) >= STRIKES
 
 
 def enough(sight: Sight) -> bool:

@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 from dibs.errors import RecordError, RoundTimeout, StoreError
 from dibs.study._fold import Seen
-from dibs.study._quiet import Watch, counts, is_quiet, poisoned
+from dibs.study._quiet import Watch, counts, is_quiet
 
 from ._answer import demand_same, say_late
 from ._averaging import average_round
 from ._look import Round
 from ._records import Try
-from ._steps import Sight, enough, next_step
+from ._steps import Sight, enough, is_poison, next_step
 
 __all__ = ["wait_for_end"]
 
@@ -41,7 +41,7 @@ def wait_for_end(
     store, clock = round.store, round.store.machine.clock
     began = clock.monotonic()
     enough_since: float | None = None
-    top_seen: tuple[int, float] | None = None
+    averaging_since: float | None = None
     watch, pause_s, told_late = Watch(), _FIRST_PAUSE_S, False
     trouble_since: float | None = None
     while True:
@@ -66,12 +66,13 @@ def wait_for_end(
             mine = round.updates.get(client)
             say_late(round, client, digest or (mine.digest if mine else ""), me)
             told_late = True
-        if top is not None and (top_seen is None or top_seen[0] != top.attempt):
-            top_seen = (top.attempt, now)
+        if top is not None and averaging_since is None:
+            averaging_since = now
         sight = _sight(round, stale_s, watch)
         if enough_since is None and enough(sight):
             enough_since = now
-        waited_s = now - (top_seen[1] if top_seen is not None else began)
+        # anew when somebody begins, once: a quorum at the last moment has to have time, and a call has to have an end
+        waited_s = now - (began if averaging_since is None else averaging_since)
         step = next_step(
             sight, waited_s, None if enough_since is None else now - enough_since, within_s=within, grace_s=grace
         )  # fmt: skip
@@ -81,7 +82,8 @@ def wait_for_end(
             raise _timeout(round, within)
         if step == "average":
             attempt = top.attempt + 1 if top is not None else 0
-            if average_round(round, attempt, stale_s, me, poison=_is_poison(round)):
+            poison = is_poison([each.state for each in round.tries.values()])
+            if average_round(round, attempt, stale_s, me, poison=poison):
                 continue
             pause_s = _FIRST_PAUSE_S
         clock.sleep(pause_s * (0.5 + store.machine.entropy(1)[0] / 256))
@@ -123,10 +125,6 @@ def _is_free(round: Round, top: Try, stale_s: float, watch: Watch) -> bool:
     return is_quiet(seen[-1], store.now(), quiet, stale_s)
 
 
-def _is_poison(round: Round) -> bool:
-    return bool(round.tries) and poisoned(_seen(round), ())
-
-
 def _timeout(round: Round, within: float) -> RoundTimeout:
     where = f"round {round.number} of {round.run!r} was not over in {within:g} s"
     missing = tuple(round.missing)
@@ -134,7 +132,8 @@ def _timeout(round: Round, within: float) -> RoundTimeout:
         said = "no client has begun it"
     elif round.top is not None:
         missing = ()
-        said = f"nobody is missing, and {round.top.who.me or 'somebody'!r} has been averaging all the time"
+        said = f"nobody is missing, and {round.top.who.me or 'somebody'!r} has been averaging"
+        said += f" (attempt {round.top.attempt})" if round.top.attempt else ""
     else:
         faulty = [client for client, update in round.updates.items() if update.fault is not None]
         said = f"missing: {', '.join(map(repr, missing))}"

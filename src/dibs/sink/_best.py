@@ -8,7 +8,8 @@ from __future__ import annotations
 import logging
 from typing import Any, NamedTuple
 
-from ._passing import interrupts
+from dibs._passing import interrupts
+
 from ._reading import Entry, load, read
 from ._values import pack, same
 

@@ -13,10 +13,10 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from dibs._passing import interrupts
 from dibs.errors import StoreError
 
 from ._owner import OWNER, is_left_behind, let_go, own
-from ._passing import interrupts
 from ._spool import BLOB, KEPT, SEEN, TEMP
 
 __all__ = ["PLACE", "is_of_this_program", "is_ours", "make_folder", "remove_folder"]

@@ -14,7 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ._passing import interrupts
+from dibs._passing import interrupts
+
 from ._spool import TEMP
 
 __all__ = ["OWNER", "boot", "is_left_behind", "let_go", "own"]

@@ -7,9 +7,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from dibs._passing import interrupts
 from dibs.errors import UsageError
-
-from ._passing import interrupts
 
 __all__ = ["pickled", "refuse_by_value"]
 

@@ -10,9 +10,9 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dibs._passing import interrupts
 from dibs.errors import StoreError
 
-from ._passing import interrupts
 from ._score import Standing, standing
 from ._spool import BLOB, KEPT, SEEN
 from ._values import unpack

@@ -6,8 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 from dibs._canon import plain
-
-from ._passing import interrupts
+from dibs._passing import interrupts
 
 __all__ = ["Standing", "better", "finite", "standing", "wanted"]
 

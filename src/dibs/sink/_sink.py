@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, final
 
 from dibs._clock import SystemClock
+from dibs._passing import interrupts, is_foreign
 from dibs.errors import UsageError
 
 from ._best import SinkRecord, best_of
 from ._folder import is_of_this_program, is_ours, make_folder, remove_folder
 from ._marks import Mark, forget, mark_of, renew
 from ._owner import boot
-from ._passing import interrupts, is_foreign
 from ._pickling import pickled, refuse_by_value
 from ._reading import said, standings
 from ._score import better, finite, wanted

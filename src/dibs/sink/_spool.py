@@ -17,8 +17,9 @@ import json
 import os
 from typing import Any
 
+from dibs._passing import interrupts
+
 from ._marks import Mark
-from ._passing import interrupts
 
 __all__ = ["BLOB", "KEPT", "SEEN", "TEMP", "commit"]
 

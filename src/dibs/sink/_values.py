@@ -13,8 +13,7 @@ from reprlib import Repr
 from typing import Any
 
 from dibs._canon import plain
-
-from ._passing import interrupts
+from dibs._passing import interrupts
 
 __all__ = ["pack", "pack_each", "same", "unpack"]
 
