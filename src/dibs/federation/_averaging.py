@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from dibs._clock import iso
 from dibs._passing import interrupts
 from dibs.errors import DibsError, NotFound, NotOwner, RecordError, StoreError, UpdateError, UsageError
-from dibs.store import Held, Pauses, RoundKeys, Store
+from dibs.store import Held, RoundKeys, Store
 from dibs.study._quiet import beat_s_of
 
+from ._decided import decide
 from ._exports import Flat, difference, layout_of
 from ._fedavg import averaged_pieces, demand_base, scales_of, unfit
 from ._files import open_tensors, stream
@@ -55,18 +58,18 @@ def average_round(round: Round, attempt: int, stale_s: float, me: str | None, *,
         if held is None:
             round.look_at_try(attempt)  # an old listing may have left it out; and a folder of that name is never in one
             return False
-        _average(round, of, held, beat_s, me, poison=poison)
+        _average(round, of, held, stale_s, me, poison=poison)
     return True
 
 
-def _average(round: Round, of: Mapping[str, str], held: Held, beat_s: float, me: str | None, *, poison: bool) -> None:
+def _average(round: Round, of: Mapping[str, str], held: Held, stale_s: float, me: str | None, *, poison: bool) -> None:
     """Bring the round to its end, and close the attempt whatever happens."""
     store, terms, attempt = round.store, round.terms, held.body["attempt"]
     assert terms is not None
     try:
         for client in of:
             round.look_at(client)  # an old listing may have left it out
-        with _beating(store, held, beat_s):
+        with _beating(store, held, held.body["beat_s"]):
             if poison:
                 reason = "everybody who averaged it died over it (poison)"
                 end = End(None, {}, {}, tuple(c for c in terms.clients if c not in of), reason, attempt)
@@ -74,7 +77,7 @@ def _average(round: Round, of: Mapping[str, str], held: Held, beat_s: float, me:
                 end = compute(store, round.run, round.number, terms, of, round.updates, attempt)
             for client, why in end.rejected.items():
                 log.warning("round %d of %r: the update of %r is rejected: %s", round.number, round.run, client, why)
-            _publish(store, round.run, round.number, end, me)
+            _publish(store, round.run, round.number, end, stale_s, me)
     except BaseException as wrong:
         # what the updates did to it counts against them; no store, no disk, a signal, an alarm do not
         own = isinstance(wrong, Exception) and not isinstance(wrong, DibsError) and not interrupts(wrong)
@@ -85,15 +88,10 @@ def _average(round: Round, of: Mapping[str, str], held: Held, beat_s: float, me:
         _close(store, held, "failed" if poison else "done", "poison" if poison else None)
 
 
-def _publish(store: Store, run: str, number: int, end: End, me: str | None) -> None:
+def _publish(store: Store, run: str, number: int, end: End, stale_s: float, me: str | None) -> None:
     """Claim the round's end, if it has none. Then there is one, and it is durable. Raises StoreError."""
     body = {**store.head("average", me), "run": run, "round": number, **end.to_json()}
-    key = RoundKeys(run).average(number)
-    if store.settler.claim(key, body, durable=True) is not None:
-        return
-    pauses = Pauses(store.settler, key)
-    while Round(store, run, number).read(key) is None:  # claimed by mkdir, and not written yet, or never
-        next(pauses)
+    decide(store, partial(RoundKeys(run).average, number), body, stale_s=stale_s, within_s=math.inf)
 
 
 def compute(

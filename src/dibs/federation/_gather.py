@@ -111,8 +111,8 @@ def gather(
     digest = None
     if own is not None:
         digest = own.digest()  # and so its header can be made
-        agree(seen, _terms(opened, asked, quorum, rule, own, base, run, round), me)
-        standing = answer(seen.refresh(), own, digest, me)
+        agree(seen, _terms(opened, asked, quorum, rule, own, base, run, round), stale_s, within, me)
+        standing = answer(seen.refresh(), own, digest, stale_s, within, me)
     elif client in asked and client not in seen.updates:
         raise UsageError(f"{client!r} is in round {round} of {run!r} and has published nothing: give its export")
     elif client in asked:

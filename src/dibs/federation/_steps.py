@@ -15,6 +15,7 @@ class Sight(NamedTuple):
     """A round as a waiter sees it. ``good``: answered, and may be averaged as far as its own client can tell.
 
     ``top``: the highest attempt at averaging: None, ``"alive"``, or ``"free"`` (closed without an end, certainly dead or quiet).
+    ``watch_s``: of one that seems quiet, how long it takes to be sure; else 0.
     """
 
     clients: Sequence[str]
@@ -23,6 +24,7 @@ class Sight(NamedTuple):
     quorum: int | None
     ended: bool = False
     top: Literal["alive", "free"] | None = None
+    watch_s: float = 0.0
 
 
 def next_step(sight: Sight, waited_s: float, enough_s: float | None, *, within_s: float, grace_s: float) -> Step:
@@ -33,7 +35,8 @@ def next_step(sight: Sight, waited_s: float, enough_s: float | None, *, within_s
     if sight.top is not None:
         if sight.top == "free":
             return "average"
-        return "over" if waited_s >= within_s else "wait"
+        # longer than one was told, or calls that are short would never find out, however many
+        return "over" if waited_s >= within_s + sight.watch_s else "wait"
     if all(client in sight.answered for client in sight.clients):
         return "average"
     over = waited_s >= within_s

@@ -68,11 +68,11 @@ def wait_for_end(
             told_late = True
         if top is not None and averaging_since is None:
             averaging_since = now
-        sight = _sight(round, stale_s, watch)
-        if enough_since is None and enough(sight):
-            enough_since = now
         # anew when somebody begins, once: a quorum at the last moment has to have time, and a call has to have an end
         waited_s = now - (began if averaging_since is None else averaging_since)
+        sight = _sight(round, stale_s, watch, over=waited_s >= within)
+        if enough_since is None and enough(sight):
+            enough_since = now
         step = next_step(
             sight, waited_s, None if enough_since is None else now - enough_since, within_s=within, grace_s=grace
         )  # fmt: skip
@@ -82,7 +82,8 @@ def wait_for_end(
             raise _timeout(round, within)
         if step == "average":
             attempt = top.attempt + 1 if top is not None else 0
-            poison = is_poison([each.state for each in round.tries.values()])
+            # one that was never written has read no update
+            poison = is_poison([each.state for each in round.tries.values() if each.of is not None])
             if average_round(round, attempt, stale_s, me, poison=poison):
                 continue
             pause_s = _FIRST_PAUSE_S
@@ -90,15 +91,18 @@ def wait_for_end(
         pause_s = min(_LONGEST_S[store.backend.traits.touch], 1.5 * pause_s)
 
 
-def _sight(round: Round, stale_s: float, watch: Watch) -> Sight:
+def _sight(round: Round, stale_s: float, watch: Watch, *, over: bool) -> Sight:
     terms = round.terms
     top: Literal["alive", "free"] | None = None
+    watch_s = 0.0
     if round.end is None and round.top is not None:
-        top = "free" if _is_free(round, round.top, stale_s, watch) else "alive"
+        free, watch_s = _freedom(round, round.top, stale_s, watch, over=over)
+        top = "free" if free else "alive"
     good = [client for client, update in round.updates.items() if update.fault is None]
     return Sight(
         terms.clients if terms is not None else (" nobody yet",), round.updates, good,
         terms.quorum if terms is not None else None, round.end is not None, top,
+        watch_s,
     )  # fmt: skip
 
 
@@ -109,20 +113,21 @@ def _seen(round: Round) -> list[Seen]:
     ]
 
 
-def _is_free(round: Round, top: Try, stale_s: float, watch: Watch) -> bool:
+def _freedom(round: Round, top: Try, stale_s: float, watch: Watch, *, over: bool) -> tuple[bool, float]:
     """Whether somebody else may average in its place: it is closed, its process is certainly dead, or it is quiet.
 
-    Some file systems stamp with the client's clock, so a quiet one has also been watched, unchanged for two beats.
+    Some file systems stamp with the client's clock, so a quiet one has also been watched, unchanged for two beats. How long
+    that takes, if it seems quiet and the time is ``over`` before it was done; else 0.
     """
     store = round.store
     if top.closed or store.machine.gone(top.who):
-        return True
+        return True, 0.0
     seen = _seen(round)
-    still_s = watch.still_s(seen[-1], store.machine.clock.monotonic())
-    if still_s < 2 * top.beat_s:
-        return False
-    quiet, _ = counts(seen, ())
-    return is_quiet(seen[-1], store.now(), quiet, stale_s)
+    watched = watch.still_s(seen[-1], store.machine.clock.monotonic()) >= 2 * top.beat_s
+    if not watched and not over:
+        return False, 0.0  # and nobody has to ask the store for the time
+    quiet = is_quiet(seen[-1], store.now(), counts(seen, ())[0], stale_s)
+    return quiet and watched, 2 * top.beat_s if quiet and not watched else 0.0
 
 
 def _timeout(round: Round, within: float) -> RoundTimeout:
