@@ -125,13 +125,20 @@ def answer(round: Round, export: Export, digest: str, stale_s: float, within_s: 
             return "new"
         mine = update_of(there.data, keys.update(number, client), client)
     if mine.digest == digest:
-        if mine.blob is not None and round.end is None and not round.store.has(mine.blob):  # somebody removed it
+        if mine.blob is not None and _is_needed(round) and not round.store.has(mine.blob):  # somebody removed it
             round.store.put(chunks_of(export.tensors, export.metadata))
         return "same"
     log.warning(
         "client %r has published another update for round %d of %r before: that one counts", export.client, round.number, round.run
     )  # fmt: skip
     return "first"
+
+
+def _is_needed(round: Round) -> bool:
+    """Whether anybody will still look at an update: there is no average yet, or it was removed and has to be made again."""
+    if round.end is None:
+        return True
+    return round.end.blob is not None and not round.forgotten and not round.store.has(round.end.blob)
 
 
 def say_late(round: Round, client: str, digest: str, me: str | None) -> None:

@@ -9,13 +9,14 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from dibs.errors import NotFound, RoundStopped, UsageError
+from dibs.errors import RoundStopped, UsageError
 from dibs.store import Store
 
+from ._again import average_of
 from ._answer import Export, Standing, agree, answer, check_size
 from ._exports import flatten, layout_of, unflatten
 from ._fedavg import demand_base
-from ._files import chunks_of, open_tensors
+from ._files import chunks_of
 from ._forgetting import forget
 from ._layouts import keep_layout
 from ._look import Round, rounds_in
@@ -79,10 +80,11 @@ def gather(
     whose update is there already. ``client``: None for who only wants to know the average. ``size``: what it weighs; all give one, or none. The round is averaged once all that are in
     have answered, or ``quorum`` have and ``grace`` seconds more have gone by, or ``within`` seconds are over and there is a
     quorum; who waits for somebody that averages waits ``within`` seconds more, once. ``robust``, ``clip``, ``base``, ``bad``, ``others``: as for ``fedavg``. ``keep``: blobs of the rounds before the last k are put away.
+    An average that was removed is made again, the same bytes, as long as its updates are there.
     ``stale_s``: after so long without a beat another one averages in its place (at once, if it is certainly dead).
 
     Raises RefusedError (another client has other terms), RoundStopped (there is no average and never will be),
-    RoundTimeout (who is missing; call again to go on), UpdateError and UsageError before anything is published, StoreError;
+    RoundTimeout (who is missing; call again to go on), NotFound (the average is lost, and of what to make it again), UpdateError and UsageError before anything is published, StoreError;
     SystemExit if SIGTERM or SIGHUP comes while it averages and nobody handles it.
     """
     opened = store if isinstance(store, Store) else Store(store)
@@ -153,13 +155,7 @@ def gathered(seen: Round, standing: Standing) -> Gathered:
             f"round {seen.number} of {seen.run!r} ended without an average: {end.reason}; go on in another run",
             run=seen.run, round=seen.number, rejected=dict(end.rejected),
         )  # fmt: skip
-    try:
-        with room() as folder:
-            tensors = open_tensors(seen.store.fetch(end.blob, folder / "average"), write=True)
-    except NotFound:
-        if not seen.refresh().forgotten:
-            raise
-        raise NotFound(f"round {seen.number} of {seen.run!r} was put away: go on with the newest (`latest`)") from None
+    tensors = average_of(seen)
     nested = terms is not None and terms.nested
     return Gathered(
         unflatten(tensors, nested), seen.run, seen.number, end.blob, dict(end.weights), dict(end.rejected), end.missing, standing
