@@ -123,9 +123,9 @@ def test_an_alarm_in_the_trials_own_code_passes(sink: Sink, alarm: type[Exceptio
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("at", range(1, 12))
+@pytest.mark.parametrize(("score", "at"), [(2.0, at) for at in range(1, 12)] + [(1.0, at) for at in range(1, 8)])
 def test_an_alarm_at_each_call_of_a_commit_passes(
-    sink: Sink, alarm: type[Exception], at: int, when: str, monkeypatch: pytest.MonkeyPatch
+    sink: Sink, alarm: type[Exception], score: float, at: int, when: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Then the next trial is recorded, and no artefact lies there that nobody names."""
     disk = Disk()
@@ -139,7 +139,7 @@ def test_an_alarm_at_each_call_of_a_commit_passes(
 
     setattr(disk, when, due)
     with pytest.raises(alarm):
-        sink.record(2.0, artifact="better", params=2)
+        sink.record(score, artifact="better", params=2)  # or an equal, which is held besides
     disk.begin()
     best = sink.best()
     assert best is not None

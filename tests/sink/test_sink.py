@@ -64,7 +64,7 @@ def test_the_best_comes_back_with_all_that_was_said_of_it(sink: Sink) -> None:
     assert sink.best() is None
     assert sink.record(0.5, artifact={"weights": [1, 2]}, params={"lr": 0.1, "shape": (3, 4)}, epochs=3, self="kept")
     assert not sink.record(0.4, artifact="worse", params={"lr": 0.2})
-    assert not sink.record(0.5, artifact="equal", params={"lr": 0.3})
+    assert not sink.record(0.5, artifact="an equal that no parameters tell from it")
     assert found(sink) == SinkRecord(
         score=0.5, params={"lr": 0.1, "shape": (3, 4)}, scalars={"epochs": 3, "self": "kept"},
         artifact={"weights": [1, 2]}, artifact_error=None, matched_best_params=None, tied_count=1, artifact_is_winner=True,
@@ -191,6 +191,45 @@ def test_of_equals_the_preferred_one_else_the_earliest(sink: Sink) -> None:
     assert (best.artifact, best.params, best.matched_best_params) == (0.1, {"lr": 0.1}, True)
     worse = found(sink, {"lr": 0.7})
     assert (worse.artifact, worse.score, worse.matched_best_params) == (0.3, 1.0, False)
+
+
+@pytest.mark.parametrize("artifact", [True, False])
+def test_of_equals_in_one_process_the_preferred_one_too(sink: Sink, artifact: bool) -> None:
+    answers = [sink.record(1.0, artifact=f"{k}" if artifact else None, params={"k": k}, n=k) for k in range(20)]
+    assert answers == [True] * 8 + [False] * 12
+    assert found(sink).tied_count == 8
+    for k in range(20):
+        best = found(sink, {"k": k})
+        kept = k if k < 8 else 0  # the earliest
+        assert (best.params, best.scalars, best.matched_best_params) == ({"k": kept}, {"n": kept}, k < 8)
+        assert (best.artifact, best.artifact_is_winner) == ((f"{kept}", True) if artifact else (None, False))
+    assert sink.record(2.0, artifact="better", params={"k": 20})
+    assert files(sink) == ["blob", "kept", "seen"]
+    assert sink.record(2.0, artifact="as good", params={"k": 21})
+    assert found(sink, {"k": 21}).artifact == "as good"
+    sink.cleanup()
+    assert not Path(sink.folder).exists()
+
+
+def test_equals_do_not_fill_the_disk_with_large_artefacts(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_marks, "TIES_BYTES", 1000)
+    assert [sink.record(1.0, artifact=bytes(300), params=k) for k in range(6)] == [True] * 4 + [False] * 2
+    large = []
+
+    class Large:
+        def __reduce__(self) -> Any:
+            large.append(1)
+            return bytes, (bytes(2000),)
+
+    assert sink.record(2.0, artifact="small", params=0)
+    assert [sink.record(2.0, artifact=Large(), params=k) for k in range(1, 4)] == [False] * 3
+    assert len(large) == 1  # and none is pickled to find that out again
+    assert sink.record(3.0, artifact=Large(), params=0)  # the best is kept, whatever it takes
+    assert not sink.record(3.0, artifact=Large(), params=1)
+    assert len(large) == 2
+    assert sink.record(3.0, params=2)  # numbers take nothing
+    best = found(sink, 2)
+    assert (best.matched_best_params, best.artifact_is_winner, best.artifact_params) == (True, False, 0)
 
 
 def test_parameters_that_nobody_recorded_match_nothing(sink: Sink) -> None:

@@ -26,8 +26,8 @@ class SinkRecord(NamedTuple):
     none, or ``artifact_error`` says why it is not there). ``artifact_score``, ``artifact_params`` and ``artifact_scalars``
     are always those of the trial that the artefact is of, and None where there is no artefact.
 
-    ``tied_count``: trials that share the score, the winner included; of one process at most the first, and the first with an artefact;
-    of a process that began when 32 had it, none.
+    ``tied_count``: trials that share the score, the winner included, as far as they are kept (``Sink.record``); of a process that
+    began when 32 had it, none.
     ``matched_best_params``: whether the winner's parameters are the preferred ones; None if none were preferred, or the
     winner's were not recorded. ``skipped``: files that could not be read and were passed over.
     """

@@ -39,7 +39,8 @@ def _dumps() -> Callable[..., bytes]:
     """The cloudpickle that is loaded: only that which made a class here knows it as the main process's own."""
     for copy in _COPIES:
         if (loaded := getattr(sys.modules.get(copy), "dumps", None)) is not None:
-            return loaded  # type: ignore[no-any-return]
+            found: Callable[..., bytes] = loaded
+            return found
     try:
         from cloudpickle import dumps
     except ImportError:

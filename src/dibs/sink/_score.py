@@ -11,6 +11,7 @@ from dibs._passing import interrupts
 __all__ = ["Standing", "better", "finite", "standing", "wanted"]
 
 CROWD = 32  # equals among which to prefer one are enough: a process per trial must not mean an artefact per trial
+TIES, TIES_BYTES = 7, 64 << 20  # equals that a process holds besides its first, and the most that their artefacts take
 _NO_NUMBERS = (bool, str, bytes, bytearray, complex)
 
 

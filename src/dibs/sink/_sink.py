@@ -13,12 +13,12 @@ from dibs.errors import UsageError
 
 from ._best import SinkRecord, best_of
 from ._folder import is_of_this_program, is_ours, make_folder, remove_folder
-from ._marks import Mark, forget, mark_of, renew
+from ._marks import Mark, forget, is_held, mark_of, renew
 from ._owner import boot
 from ._pickling import pickled, refuse_by_value
 from ._reading import said, standings
 from ._score import better, finite, wanted
-from ._spool import commit
+from ._spool import commit, hold
 from ._values import pack, pack_each
 
 __all__ = ["Sink"]
@@ -78,7 +78,8 @@ class Sink:
     def record(self, /, score: Any, artifact: Any = None, params: Any = None, **scalars: Any) -> bool:
         """Spool this trial if it is the best of this process so far, and not worse than what others had when it began.
 
-        True if any of it was spooled, so of all trials the best always is; of equals in ever new processes the first 32.
+        True if any of it was spooled, so of all trials the best always is. Of equals in one process the first 8 are, if they have ``params``
+        and the later ones' artefacts take no more than 64 MiB together; of ever new processes the first 32.
         ``score``: a number, a numpy scalar or a 0-d tensor; anything else, and what is not finite, is refused. ``artifact``:
         what pickles (by cloudpickle where that is installed; a class of the main script comes back as that class); the best trial that carried one is kept besides the best of
         all. ``params``: a mapping, or whatever the optimiser calls a point; ``scalars``: more about the trial. Plain
@@ -93,11 +94,13 @@ class Sink:
             if number is None:
                 return False
             mark = self._mark()
-            keeps = artifact is not None and wanted(number, mark.kept, mark.others_kept, self._maximize)
-            if not keeps and not wanted(number, mark.seen, mark.others_seen, self._maximize):
+            carries = artifact is not None
+            keeps = carries and wanted(number, mark.kept, mark.others_kept, self._maximize)
+            ties = number == mark.seen and params is not None and is_held(mark, carries)
+            if not keeps and not ties and not wanted(number, mark.seen, mark.others_seen, self._maximize):
                 return False
             trial, data = _trial(number, params, scalars), None
-            if keeps:
+            if keeps or (ties and carries):
                 try:
                     data = pickled(artifact, by_name=is_of_this_program(self._folder))
                 except Exception as error:
@@ -127,12 +130,17 @@ class Sink:
             if not mark.busy:
                 keeps = data is not None and wanted(score, mark.kept, mark.others_kept, self._maximize)
                 sees = wanted(score, mark.seen, mark.others_seen, self._maximize)
-                wrong = commit(self._folder, mark, trial, data if keeps else None, sees) if keeps or sees else []
+                ties = not keeps and not sees and score == mark.seen and trial["params"] is not None
+                wrong: list[OSError] = []
+                if keeps or sees:
+                    wrong = commit(self._folder, mark, trial, data if keeps else None, sees)
+                elif ties and (ties := is_held(mark, data is not None, len(data or b""))):
+                    wrong = hold(self._folder, mark, trial, data)
                 for error in wrong:
                     _warn(self._folder, said(error))
                 if "artifact_error" in trial:
                     _warn(self._folder, f"the artefact {trial['artifact_error']}")
-                return keeps + sees > len(wrong)
+                return keeps + sees + ties > len(wrong)
         renew(self._folder, mark)
         return self._spooled(score, trial, data)
 

@@ -3,6 +3,7 @@
     blob-<token>-<serial>.pkl   an artefact, under a name that nobody has written before
     kept-<token>.json           the best trial that carried one, and the blob's name; replaced whole, after the blob
     seen-<token>.json           the best trial of all, numbers only; replaced whole
+    kept-<token>-<serial>.json  an equal of it with a blob of its own, and seen-... one without; removed when a better one is there
 
 Killed anywhere, a process leaves the previous complete pair or the new one. Nothing waits for the disk (no fsync): what
 is guarded against is a killed worker, not a machine that loses power, whose search is lost with it.
@@ -20,8 +21,9 @@ from typing import Any
 from dibs._passing import interrupts
 
 from ._marks import Mark
+from ._score import TIES
 
-__all__ = ["BLOB", "KEPT", "SEEN", "TEMP", "commit"]
+__all__ = ["BLOB", "KEPT", "SEEN", "TEMP", "commit", "hold"]
 
 BLOB, KEPT, SEEN, TEMP = "blob-", "kept-", "seen-", ".dibs-sink-"
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -47,8 +49,9 @@ def commit(folder: str, mark: Mark, trial: dict[str, Any], data: bytes | None, s
             trial = {**trial, "artifact_error": f"could not be written: {error}"}
     if sees:
         try:
-            _replace(folder, mark, SEEN, _body(trial))
+            _replace(folder, mark, f"{SEEN}{mark.token}.json", _body(trial))
             mark.seen = trial["score"]
+            _drop(mark)
         except OSError as error:
             if interrupts(error):
                 raise
@@ -57,25 +60,66 @@ def commit(folder: str, mark: Mark, trial: dict[str, Any], data: bytes | None, s
     return wrong
 
 
+def hold(folder: str, mark: Mark, trial: dict[str, Any], data: bytes | None) -> list[OSError]:
+    """Write an equal of the best under names of its own, so that parameters may decide between them; what went wrong.
+
+    For who holds the mark's lock, as ``commit``.
+    """
+    mark.busy = True
+    mark.serial += 1
+    own = f"{mark.token}-{mark.serial}"
+    trial = {"v": 1, "trial": own, **trial}
+    wrong: list[OSError] = []
+    try:
+        if data is not None:
+            mark.tied.append(f"{folder}/{KEPT}{own}.json")
+            mark.tied.append(f"{folder}/{_pair(folder, mark, f'{KEPT}{own}.json', trial, data)}")
+        else:
+            mark.tied.append(f"{folder}/{SEEN}{own}.json")
+            _replace(folder, mark, f"{SEEN}{own}.json", _body(trial))
+        mark.ties += 1
+        mark.tied_bytes += len(data or b"")
+    except OSError as error:
+        if interrupts(error):
+            raise
+        mark.ties = TIES  # there is no room for more
+        wrong.append(error)
+    mark.busy = mark.unsure
+    return wrong
+
+
+def _drop(mark: Mark) -> None:
+    """A better one is there: its former equals are of no use."""
+    for path in mark.tied:
+        _remove(path)
+    mark.tied, mark.tied_bytes, mark.ties = [], 0, 0
+
+
 def _keep(folder: str, mark: Mark, trial: dict[str, Any], data: bytes) -> None:
     """The blob, then its metadata, then the mark, then away with the old blob. OSError: nothing has changed."""
-    blob = f"{BLOB}{mark.token}-{mark.serial:06d}.pkl"
-    _create(f"{folder}/{blob}", data)
-    body = _body({**trial, "blob": blob, "bytes": len(data)})
-    try:
-        _replace(folder, mark, KEPT, body)
-    except BaseException:
-        if not _holds(_path(folder, mark, KEPT), body, mark) and not mark.unsure:  # else the metadata may name it
-            _remove(f"{folder}/{blob}")
-        raise
-    old, mark.blob, mark.kept = mark.blob, blob, trial["score"]
+    blob = _pair(folder, mark, f"{KEPT}{mark.token}.json", trial, data)
+    old, mark.blob, mark.bytes, mark.kept = mark.blob, blob, len(data), trial["score"]
     if old:
         _remove(f"{folder}/{old}")
 
 
-def _replace(folder: str, mark: Mark, family: str, body: bytes) -> None:
-    """Give the process's file of a family a new content, whole. OSError: it has the old one, or none."""
-    path, temp = _path(folder, mark, family), f"{folder}/{TEMP}{family}{mark.token}-{mark.serial}"
+def _pair(folder: str, mark: Mark, name: str, trial: dict[str, Any], data: bytes) -> str:
+    """The blob and then, under that name, its metadata; the blob's name. OSError: there is neither."""
+    blob = f"{BLOB}{mark.token}-{mark.serial:06d}.pkl"
+    _create(f"{folder}/{blob}", data)
+    body = _body({**trial, "blob": blob, "bytes": len(data)})
+    try:
+        _replace(folder, mark, name, body)
+    except BaseException:
+        if not _holds(f"{folder}/{name}", body, mark) and not mark.unsure:  # else the metadata may name it
+            _remove(f"{folder}/{blob}")
+        raise
+    return blob
+
+
+def _replace(folder: str, mark: Mark, name: str, body: bytes) -> None:
+    """Give a file of the process's a new content, whole. OSError: it has the old one, or none."""
+    path, temp = f"{folder}/{name}", f"{folder}/{TEMP}{name}-{mark.serial}"
     _create(temp, body)
     try:
         os.replace(temp, path)
@@ -85,10 +129,6 @@ def _replace(folder: str, mark: Mark, family: str, body: bytes) -> None:
             return
         _remove(temp)
         raise
-
-
-def _path(folder: str, mark: Mark, family: str) -> str:
-    return f"{folder}/{family}{mark.token}.json"
 
 
 def _body(trial: dict[str, Any]) -> bytes:
