@@ -15,7 +15,7 @@ from tests.parts import at_once, body_at, plant
 
 from dibs import NotFound, RefusedError, RoundStopped, RoundTimeout, Store, StoreError, UpdateError, UsageError
 from dibs.backend import MemoryBackend
-from dibs.federation import Tensor, _averaging, fedavg, gather, latest, open_tensors, participants, rounds_in, runs_in
+from dibs.federation import Tensor, _computing, fedavg, gather, latest, open_tensors, participants, rounds_in, runs_in
 from dibs.federation._exports import flatten
 from dibs.federation._files import chunks_of
 from dibs.federation._forgetting import forget
@@ -226,7 +226,7 @@ def test_what_ends_an_averager_is_told_from_what_its_updates_do_to_it(
         raise what
 
     before = signal.signal(signal.SIGUSR1, what if callable(what) else signal.SIG_DFL)
-    monkeypatch.setattr(_averaging, "weights_of", weights)
+    monkeypatch.setattr(_computing, "weights_of", weights)
     try:
         wanted = {alarm: TimeUp, late_alarm: TimeoutError}.get(what, type(what)) if callable(what) else type(what)
         with pytest.raises(StoreError if isinstance(what, OSError) else wanted):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dibs.errors import DibsError, NotFound, RecordError, UsageError
 
-from ._averaging import compute
+from ._computing import compute
 from ._files import Mapped, open_tensors
 from ._look import Round
 from ._room import room

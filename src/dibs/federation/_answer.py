@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, final
 
-from dibs.errors import RefusedError, UsageError
+from dibs.errors import RefusedError
 from dibs.store import RoundKeys, Store
 
 from ._decided import decide
@@ -21,7 +20,7 @@ from ._layouts import layout_in
 from ._look import Round
 from ._records import Terms, terms_of, update_of
 
-__all__ = ["Export", "Standing", "agree", "answer", "check_size", "demand_same", "say_late"]
+__all__ = ["Export", "Standing", "agree", "answer", "demand_same", "say_late"]
 
 log = logging.getLogger("dibs")
 Standing = Literal["new", "same", "first", "late", "none"]
@@ -43,19 +42,6 @@ class Export:
         for chunk in chunks_of(self.tensors, self.metadata):
             hasher.update(chunk)
         return hasher.hexdigest()
-
-
-def check_size(size: object, client: str) -> float | None:
-    """A size as it is recorded. Raises UsageError."""
-    if size is None:
-        return None
-    try:
-        number = float(size) if not isinstance(size, bool | str) else math.nan  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not (math.isfinite(number) and number >= 0):
-        raise UsageError(f"the size of {client!r} is a finite number of 0 or more, not {size!r:.60}")
-    return number
 
 
 def agree(round: Round, ours: Terms, stale_s: float, within_s: float, me: str | None) -> None:

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
-import numpy as np
-
 from dibs.errors import RoundStopped, UsageError
 from dibs.store import Store
 
 from ._again import average_of
-from ._answer import Export, Standing, agree, answer, check_size
+from ._answer import Export, Standing, agree, answer
+from ._checks import check_rules, check_size, check_times, number_of
 from ._exports import flatten, layout_of, unflatten
 from ._fedavg import demand_base
 from ._files import chunks_of
@@ -90,11 +89,11 @@ def gather(
     opened = store if isinstance(store, Store) else Store(store)
     rule = Rule(robust, clip, bad, others)
     names = client_list(clients)
-    asked = participants(names, run, _number(round), share, seed)
+    asked = participants(names, run, number_of(round), share, seed)
     if client is not None and client not in names:
         raise UsageError(f"{client!r} is none of the clients: {', '.join(map(repr, names[:20]))}")
-    _check_times(within=within, grace=grace, stale_s=stale_s)
-    _check(quorum, len(asked), keep, base, rule)
+    check_times(within=within, grace=grace, stale_s=stale_s)
+    check_rules(quorum, len(asked), keep, base, rule)
     seen = Round(opened, run, round).refresh()
     if size is not None and rule.robust is not None:
         raise UsageError(f"robust={rule.robust!r} weighs nobody: leave size out")
@@ -179,26 +178,3 @@ def _terms(
         digest = store.put(chunks_of(origin, {"run": run, "round": str(round), "client": ""}))
     kept = keep_layout(store, layout, own.nested)
     return Terms(tuple(asked), quorum, rule.to_json(), kept, own.size is not None, digest, own.nested)
-
-
-def _number(round: object) -> int:
-    if isinstance(round, bool) or not isinstance(round, int) or not 0 <= round < 10**12:
-        raise UsageError(f"a round is a whole number from 0 on, not {round!r}")
-    return round
-
-
-def _check_times(**seconds: object) -> None:
-    for name, value in seconds.items():
-        number = float(value) if isinstance(value, int | float | np.number) and not isinstance(value, bool) else -1.0
-        if not (number >= 0 if name == "grace" else number > 0):
-            least = "not below 0" if name == "grace" else "above 0"
-            raise UsageError(f"{name} is a number of seconds {least}, not {value!r}")
-
-
-def _check(quorum: int | None, asked: int, keep: int | None, base: object, rule: Rule) -> None:
-    if quorum is not None and (isinstance(quorum, bool) or not isinstance(quorum, int) or not 1 <= quorum <= asked):
-        raise UsageError(f"a quorum is a number from 1 to {asked}, as so many are in the round, not {quorum!r}")
-    if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 1):
-        raise UsageError(f"keep is a number of rounds from 1 on, not {keep!r}")
-    if (base is None) != (rule.clip is None):
-        raise UsageError("clip and base go together: base is the model that the clients began the round with")
