@@ -11,7 +11,7 @@ import pytest
 from tests.federation.rounds import model, together
 from tests.parts import body_at, plant
 
-from dibs import RoundTimeout, Store
+from dibs import RecordError, RoundTimeout, Store
 from dibs.federation import gather
 from dibs.store import RoundKeys
 
@@ -99,3 +99,6 @@ def test_damage_is_shown(dibs: Call, store: Store) -> None:
     said = dibs("federation", "status", "--store", "s").stdout
     assert "damaged" in said
     assert "terms.json does not parse" in said
+    assert "lists such records" not in said  # this is where they are listed
+    with pytest.raises(RecordError, match="`dibs federation status` lists such records"):
+        gather(store, model("a"), run="spam", round=2, clients=["a", "b", "c"], client="a")

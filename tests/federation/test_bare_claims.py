@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.federation.rounds import keys_of, model, same
-from tests.parts import FakeClock, FakeMachine
+from tests.parts import FakeClock, FakeMachine, body_at, plant
 
-from dibs import RecordError, RoundTimeout, Store, UnsureError
+from dibs import RecordError, RoundTimeout, Store
 from dibs.backend import FolderBackend
-from dibs.federation import fedavg, gather
+from dibs.federation import fedavg, gather, verify
+from dibs.record import encode
 from dibs.store import RoundKeys
+from dibs.upkeep import check
 
 KEYS = RoundKeys("r")
 
@@ -49,9 +52,8 @@ def _suffix() -> str:
 
 
 def one(store: Store, **options: Any) -> Any:
-    return gather(
-        store, model("a"), **{"run": "r", "round": 0, "clients": ["a"], "client": "a", "within": 500, **options}
-    )
+    export = options.pop("export", model("a"))
+    return gather(store, export, **{"run": "r", "round": 0, "clients": ["a"], "client": "a", "within": 500, **options})
 
 
 def test_an_averaging_that_was_claimed_and_never_written_is_followed(store: Store) -> None:
@@ -66,12 +68,67 @@ def test_it_is_waited_for_no_longer_than_one_was_told(store: Store) -> None:
         one(store, within=5)
 
 
-@pytest.mark.parametrize("key", [KEYS.terms(0), KEYS.update(0, "a"), KEYS.average(0)])
-def test_what_was_claimed_and_never_written_is_named(store: Store, key: str) -> None:
-    bare(store, key)
-    with pytest.raises(UnsureError, match=key):
-        one(store)
-    assert len(keys_of(store)) < 9
+def test_averagings_that_were_never_written_are_no_poison(store: Store) -> None:
+    """Who died before it had read an update did not die over it."""
+    for attempt in range(5):
+        bare(store, KEYS.averaging(0, attempt))
+    for _ in range(500):
+        with suppress(RoundTimeout):
+            got = one(store, within=5)
+    assert same(got, fedavg({"a": model("a")}))
+
+
+NAMES = {"terms": KEYS.terms(0), "client/a": KEYS.update(0, "a"), "average": KEYS.average(0)}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_was_claimed_and_never_written_is_followed_by_the_next_number(store: Store, name: str) -> None:
+    bare(store, NAMES[name])
+    before = store.machine.clock.monotonic()
+    got = one(store)
+    assert (got.update, same(got, fedavg({"a": model("a")}))) == ("new", True)
+    assert store.machine.clock.monotonic() - before < 70
+    assert f"again/{name}/1.json" in keys_of(store)
+    assert [each.state for each in verify(store, "r")] == ["same"]
+    assert one(store, export=None).digest == one(store).digest == got.digest
+    assert [finding for finding in check(store, deep=True).findings if finding.fault] == []
+    one(store, round=1, keep=1)
+    assert not store.has(got.digest)
+    assert not store.has(body_at(store, KEYS.update(0, "a", 1 if "client" in name else 0))["blob"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_is_followed_in_the_end_by_calls_that_none_of_them_wait_so_long(store: Store, name: str) -> None:
+    bare(store, NAMES[name])
+    with pytest.raises(RoundTimeout, match=NAMES[name]) if name != "average" else nullcontext():
+        one(store, within=5)
+    for _ in range(20):
+        with suppress(RoundTimeout):
+            got = one(store, within=5)
+    assert same(got, fedavg({"a": model("a")}))
+
+
+def test_all_of_them_at_once(store: Store) -> None:
+    for key in (*NAMES.values(), KEYS.averaging(0, 0), KEYS.forgotten(0), KEYS.terms(0, 1), KEYS.average(0, 1)):
+        bare(store, key)
+    got = one(store, within=5000)
+    assert same(got, fedavg({"a": model("a")}))
+    for round in (1, 2):
+        one(store, round=round, keep=1)  # one whose putting away was claimed and never begun is put away all the same
+    assert not store.has(got.digest)
+    assert one(store, round=3, keep=1).round == 3
+
+
+def test_a_list_that_is_written_late_changes_nothing_that_was_decided(store: Store) -> None:
+    """The first who averages sleeps before its record; the second one's list is another, and ends the round."""
+    clients = {"clients": ["a", "b"], "quorum": 1, "grace": 0}
+    bare(store, KEYS.averaging(0, 0))
+    got = one(store, **clients)
+    assert got.missing == ("b",)
+    other = {"b": "0" * 64}
+    plant(store, KEYS.averaging(0, 0), encode({**body_at(store, KEYS.averaging(0, 1)), "attempt": 0, "of": other}))
+    assert [each.state for each in verify(store, "r")] == ["same"]
+    assert one(store, **clients).update == "same"
 
 
 def test_a_folder_where_the_averaging_should_be_is_named(tmp_path: Path) -> None:

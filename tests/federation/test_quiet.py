@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -122,6 +123,41 @@ def test_the_time_counts_from_when_somebody_began_to_average() -> None:
     with pytest.raises(RoundTimeout):
         gather(store, model("a"), **{**TWO, "within": 50})  # shorter than the patience
     assert store.backend.read(KEYS.averaging(0, 1)) is None
+
+
+def test_short_calls_find_a_quiet_one_too_in_the_end() -> None:
+    """Each begins to watch anew; without a few seconds more none of them would ever be sure."""
+    clock = FakeClock()
+    store = ready(clock)
+    for _ in range(30):
+        with suppress(RoundTimeout):
+            gather(store, model("a"), **{**TWO, "within": 5})
+    assert body_at(store, KEYS.average(0))["attempt"] == 1
+
+
+def test_the_time_does_not_count_anew_with_each_that_follows() -> None:
+    """Else nobody could say when a call ends."""
+
+    class Relay(FakeClock):
+        def sleep(self, seconds: float) -> None:
+            super().sleep(seconds)
+            if started and self.now - self.last > 40:
+                self.last = self.now
+                key = KEYS.averaging(0, self.attempt)
+                body = body_at(store, key)
+                plant(store, key, encode({**body, "state": "interrupted"}))
+                self.attempt += 1
+                plant(store, KEYS.averaging(0, self.attempt), encode({**body, "nonce": f"{self.attempt:032}"}))
+
+        last, attempt = 0.0, 0
+
+    started, clock = False, Relay()
+    store = ready(clock)
+    started, clock.last = True, clock.now
+    before = clock.now
+    with pytest.raises(RoundTimeout, match=r"'far' has been averaging \(attempt"):
+        gather(store, model("a"), **{**TWO, "within": 100})
+    assert 100 <= clock.now - before < 110
 
 
 def test_an_outage_is_not_waited_for_longer_than_the_round() -> None:

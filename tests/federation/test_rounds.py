@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import signal
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -11,9 +13,9 @@ import pytest
 from tests.federation.rounds import NAMES, keys_of, model, same, together, write_tensors
 from tests.parts import at_once, body_at, plant
 
-from dibs import NotFound, RefusedError, RoundStopped, RoundTimeout, Store, UpdateError, UsageError
+from dibs import NotFound, RefusedError, RoundStopped, RoundTimeout, Store, StoreError, UpdateError, UsageError
 from dibs.backend import MemoryBackend
-from dibs.federation import Tensor, fedavg, gather, latest, open_tensors, participants, rounds_in, runs_in
+from dibs.federation import Tensor, _computing, fedavg, gather, latest, open_tensors, participants, rounds_in, runs_in
 from dibs.federation._exports import flatten
 from dibs.federation._files import chunks_of
 from dibs.federation._forgetting import forget
@@ -163,6 +165,77 @@ def test_three_that_died_over_it_are_enough(store: Store) -> None:
     assert caught.value.exit_code == 1
     with pytest.raises(RoundStopped, match="poison"):
         alone(store, client="b", export=model("b"), clients=["a", "b"])
+
+
+def lost(store: Store, states: list[str]) -> None:
+    """Attempts at averaging that ended so, for a round of two clients of which one has answered."""
+    with pytest.raises(RoundTimeout):
+        alone(store, clients=["a", "b"], within=0.001)
+    of = {"a": body_at(store, KEYS.update(0, "a"))["digest"]}
+    for attempt, state in enumerate(states):
+        who = {**store.machine.who("x"), **GONE}
+        body = {**store.head("averaging"), "who": who, "state": state, "of": of, "nonce": f"{attempt:032}"}
+        plant(store, KEYS.averaging(0, attempt), encode(body))
+
+
+def test_interruptions_are_nobodys_fault_however_many(store: Store) -> None:
+    """A scheduler that takes its machines back says nothing of the updates, and a round that is stopped is stopped for good."""
+    lost(store, ["interrupted"] * 25 + ["running", "failed"])
+    assert same(alone(store, clients=["a", "b"]), fedavg({"a": model("a")}))
+    assert body_at(store, KEYS.average(0))["attempt"] == 27
+
+
+@pytest.mark.parametrize("states", [["failed"] * 3, ["running", "interrupted", "failed", "running"]])
+def test_three_that_raised_or_were_killed_are_enough(store: Store, states: list[str]) -> None:
+    lost(store, states)
+    with pytest.raises(RoundStopped, match="poison"):
+        alone(store, clients=["a", "b"])
+
+
+class TimeUp(Exception):
+    pass
+
+
+def alarm(signum: int, frame: Any) -> None:
+    raise TimeUp
+
+
+def late_alarm(signum: int, frame: Any) -> None:
+    raise TimeoutError("no time left")
+
+
+@pytest.mark.parametrize(
+    ("what", "state"),
+    [
+        (StoreError("made up"), "interrupted"),
+        (OSError(errno.ENOSPC, "No space left on device"), "interrupted"),
+        (KeyboardInterrupt(), "interrupted"),
+        (alarm, "interrupted"),
+        (late_alarm, "interrupted"),
+        (MemoryError(), "failed"),
+        (ValueError("what nobody thought of"), "failed"),
+    ],
+    ids=lambda value: getattr(value, "__name__", repr(value)),
+)
+def test_what_ends_an_averager_is_told_from_what_its_updates_do_to_it(
+    store: Store, monkeypatch: pytest.MonkeyPatch, what: Any, state: str
+) -> None:
+    def weights(*args: Any) -> Any:
+        if callable(what):
+            signal.raise_signal(signal.SIGUSR1)
+        raise what
+
+    before = signal.signal(signal.SIGUSR1, what if callable(what) else signal.SIG_DFL)
+    monkeypatch.setattr(_computing, "weights_of", weights)
+    try:
+        wanted = {alarm: TimeUp, late_alarm: TimeoutError}.get(what, type(what)) if callable(what) else type(what)
+        with pytest.raises(StoreError if isinstance(what, OSError) else wanted):
+            alone(store)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    monkeypatch.undo()
+    assert body_at(store, KEYS.averaging(0, 0))["state"] == state
+    assert same(alone(store), fedavg({"a": model("a")}))
 
 
 NAN = {**model("b"), "b": np.full(100, np.nan)}

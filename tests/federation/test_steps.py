@@ -32,6 +32,8 @@ def sight(answered: str = "", good: str | None = None, **more: Any) -> Sight:
         (sight("abc", quorum=2), 0, 0, "average"),
         (sight("abc", top="alive"), 0, None, "wait"),
         (sight("abc", top="alive"), 10, None, "over"),
+        (sight("abc", top="alive", watch_s=4), 13.9, None, "wait"),  # it seems quiet, and that takes 4 s to be sure of
+        (sight("abc", top="alive", watch_s=4), 14, None, "over"),
         (sight("abc", top="free"), 0, None, "average"),
         (sight("ab", top="free"), 99, None, "average"),  # whose updates go in is fixed
         (sight("abc", top="free", ended=True), 99, None, "end"),

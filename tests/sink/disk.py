@@ -17,13 +17,14 @@ class Killed(BaseException):
 class Disk:
     """Stands in for ``os`` in ``dibs.sink._spool``; the files are real.
 
-    ``before(name, count)`` is called before each change and may raise; ``half``: the write of that number writes half and
+    ``before(name, count)`` is called before each change and ``after`` behind it, and may raise; ``half``: the write of that number writes half and
     then fails; ``lost``: the replace of that number is done and then fails; ``late``: after that call comes a Ctrl-C.
     """
 
     def __init__(self) -> None:
         self.count = 0
         self.before: Callable[[str, int], None] = lambda name, count: None
+        self.after = self.before
         self.half = self.lost = self.late = -1
         self.dead = False
         self._fds: set[int] = set()
@@ -32,7 +33,7 @@ class Disk:
         """Another process, or another trial: calls are counted anew."""
         self.count, self.dead = 0, False
         self.half = self.lost = self.late = -1
-        self.before = lambda name, count: None
+        self.before = self.after = lambda name, count: None
 
     def kill(self) -> None:
         """What the kernel does: descriptors are closed, and nothing else."""
@@ -63,4 +64,5 @@ class Disk:
             raise OSError(errno.EIO, "the answer was lost")
         if self.count == self.late:
             raise KeyboardInterrupt
+        self.after(name, self.count)
         return result

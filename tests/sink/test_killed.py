@@ -104,7 +104,7 @@ def rolled_back(sink: Sink, fill: Callable[[], None], relax: Callable[[], None])
     assert best is not None
     assert (best.score, best.artifact_params, best.artifact_is_winner) == (2.0, 2, True)
     names = sorted(path.name.partition("-")[0] for path in Path(sink.folder).iterdir())
-    assert names == ["blob", "kept", "seen"]
+    assert names == [".dibs", "blob", "kept", "seen"]
 
 
 def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:

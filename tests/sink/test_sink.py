@@ -15,6 +15,7 @@ from typing import Any
 
 import cloudpickle
 import pytest
+from tests.sink.looks import elsewhere, files, found, listed
 
 import dibs
 from dibs import Sink, SinkRecord
@@ -27,26 +28,6 @@ def sink(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sink]:
     monkeypatch.setenv("DIBS_SINK_DIR", str(tmp_path))
     with Sink.create() as sink:
         yield sink
-
-
-def found(sink: Sink, prefer_params: Any = None) -> SinkRecord:
-    record = sink.best(prefer_params)
-    assert record is not None
-    return record
-
-
-def elsewhere(sink: Sink, *args: Any, **kwargs: Any) -> bool:
-    """A record by a process that has no mark yet."""
-    _marks.forget(sink.folder)
-    return sink.record(*args, **kwargs)
-
-
-def listed(folder: str | Path) -> list[str]:
-    return sorted(path.name for path in Path(folder).iterdir())
-
-
-def files(sink: Sink) -> list[str]:
-    return sorted(name.partition("-")[0] for name in listed(sink.folder))
 
 
 class Unpicklable:
@@ -63,7 +44,7 @@ def test_the_best_comes_back_with_all_that_was_said_of_it(sink: Sink) -> None:
     assert sink.best() is None
     assert sink.record(0.5, artifact={"weights": [1, 2]}, params={"lr": 0.1, "shape": (3, 4)}, epochs=3, self="kept")
     assert not sink.record(0.4, artifact="worse", params={"lr": 0.2})
-    assert not sink.record(0.5, artifact="equal", params={"lr": 0.3})
+    assert not sink.record(0.5, artifact="an equal that no parameters tell from it")
     assert found(sink) == SinkRecord(
         score=0.5, params={"lr": 0.1, "shape": (3, 4)}, scalars={"epochs": 3, "self": "kept"},
         artifact={"weights": [1, 2]}, artifact_error=None, matched_best_params=None, tied_count=1, artifact_is_winner=True,
@@ -176,79 +157,6 @@ def test_at_most_one_artefact_is_unpickled(sink: Sink, monkeypatch: pytest.Monke
     monkeypatch.setattr(pickle, "load", lambda file: loaded.append(file.name))
     assert found(sink).tied_count == 2
     assert len(loaded) == 1
-
-
-# ---- equals
-
-
-def test_of_equals_the_preferred_one_else_the_earliest(sink: Sink) -> None:
-    assert elsewhere(sink, 0.9, artifact=0.7, params={"lr": 0.7})
-    for lr in (0.3, 0.1, 0.2):
-        assert elsewhere(sink, 1.0, artifact=lr, params={"lr": lr})
-    assert (found(sink).artifact, found(sink).tied_count, found(sink).matched_best_params) == (0.3, 3, None)
-    best = found(sink, {"lr": "0.10000000000000001"})
-    assert (best.artifact, best.params, best.matched_best_params) == (0.1, {"lr": 0.1}, True)
-    worse = found(sink, {"lr": 0.7})
-    assert (worse.artifact, worse.score, worse.matched_best_params) == (0.3, 1.0, False)
-
-
-def test_parameters_that_nobody_recorded_match_nothing(sink: Sink) -> None:
-    assert sink.record(1.0)
-    assert found(sink, {"lr": 0.1}).matched_best_params is None
-    assert found(sink, {}).matched_best_params is None
-
-
-def test_a_process_does_not_begin_with_what_others_have_beaten(sink: Sink) -> None:
-    assert elsewhere(sink, 2.0)
-    assert elsewhere(sink, 1.0, artifact="the best that carried one")
-    assert not elsewhere(sink, 1.5)
-    assert not elsewhere(sink, 0.5, artifact="less")
-    assert elsewhere(sink, 1.0, artifact="as good")
-    assert elsewhere(sink, 3.0)
-    assert (found(sink).score, found(sink).artifact) == (3.0, "the best that carried one")
-
-
-@pytest.mark.parametrize("artifact", [None, "model"])
-def test_equals_of_very_many_processes_do_not_fill_the_disk(sink: Sink, artifact: str | None) -> None:
-    answers = [elsewhere(sink, 1.0, artifact=artifact, params=k) for k in range(100)]
-    assert answers == [True] * 32 + [False] * 68
-    assert len(files(sink)) == 32 * (3 if artifact else 1)
-    assert (found(sink, 31).matched_best_params, found(sink, 32).matched_best_params) == (True, False)
-    assert elsewhere(sink, 2.0, artifact=artifact)
-    assert elsewhere(sink, 2.0, artifact=artifact)
-    assert (found(sink).score, found(sink).tied_count) == (2.0, 2)
-    assert sink.record(3.0, artifact=artifact)
-
-
-def test_the_fallback_too_is_the_preferred_one(sink: Sink) -> None:
-    for lr in (0.3, 0.1):
-        assert elsewhere(sink, 1.0, artifact=lr, params={"lr": lr})
-    assert sink.record(2.0, params={"lr": 0.1})
-    assert (found(sink, {"lr": 0.1}).artifact, found(sink).artifact) == (0.1, 0.3)
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.times = {"wall": 1000.0, "monotonic": 1000.0}
-
-    def wall(self) -> float:
-        return self.times["wall"]
-
-    def monotonic(self) -> float:
-        return self.times["monotonic"]
-
-
-@pytest.mark.parametrize(("boots", "first"), [("aa", 0.1), ("ab", 0.2), ("", 0.2)], ids=["one", "two", "unknown"])
-def test_a_clock_set_back_does_not_make_a_later_trial_the_earliest_on_one_machine(
-    sink: Sink, monkeypatch: pytest.MonkeyPatch, boots: str, first: float
-) -> None:
-    clock, boot = Clock(), iter(boots)
-    monkeypatch.setattr(_sink, "CLOCK", clock)
-    monkeypatch.setattr(_sink, "_boot", lambda: next(boot, ""))
-    assert elsewhere(sink, 1.0, params=0.1)
-    clock.times = {"wall": 10.0, "monotonic": 1001.0}
-    assert elsewhere(sink, 1.0, params=0.2)
-    assert found(sink).params == first
 
 
 # ---- files that are not what they should be

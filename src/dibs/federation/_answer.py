@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, final
 
-from dibs.errors import RefusedError, UsageError
-from dibs.store import Pauses, RoundKeys, Store
+from dibs.errors import RefusedError
+from dibs.store import RoundKeys, Store
 
+from ._decided import decide
 from ._exports import Flat, difference
 from ._fedavg import unfit
 from ._files import chunks_of
 from ._layouts import layout_in
 from ._look import Round
-from ._records import Terms, Update, update_of
+from ._records import Terms, terms_of, update_of
 
-__all__ = ["Export", "Standing", "agree", "answer", "check_size", "demand_same", "say_late"]
+__all__ = ["Export", "Standing", "agree", "answer", "demand_same", "say_late"]
 
 log = logging.getLogger("dibs")
 Standing = Literal["new", "same", "first", "late", "none"]
@@ -43,30 +44,13 @@ class Export:
         return hasher.hexdigest()
 
 
-def check_size(size: object, client: str) -> float | None:
-    """A size as it is recorded. Raises UsageError."""
-    if size is None:
-        return None
-    try:
-        number = float(size) if not isinstance(size, bool | str) else math.nan  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not (math.isfinite(number) and number >= 0):
-        raise UsageError(f"the size of {client!r} is a finite number of 0 or more, not {size!r:.60}")
-    return number
-
-
-def agree(round: Round, ours: Terms, me: str | None) -> None:
-    """Ours are the terms if nobody was first. Raises RefusedError, which says in what we differ from those that are."""
-    store, key = round.store, RoundKeys(round.run).terms(round.number)
+def agree(round: Round, ours: Terms, stale_s: float, within_s: float, me: str | None) -> None:
+    """Ours are the terms if nobody was first. Raises RefusedError, which says in what we differ from those that are; RoundTimeout."""
+    store, keys, number = round.store, RoundKeys(round.run), round.number
     if round.terms is None:
-        body = {**store.head("round-terms", me), "run": round.run, "round": round.number, **ours.to_json()}
-        if store.settler.claim(key, body, durable=True) is not None:
-            round.terms = ours
-            return
-        pauses = Pauses(store.settler, key)
-        while round.refresh().terms is None:  # claimed by mkdir, and not written yet; or an old listing
-            next(pauses)
+        body = {**store.head("round-terms", me), "run": round.run, "round": number, **ours.to_json()}
+        there, _ = decide(store, partial(keys.terms, number), body, stale_s=stale_s, within_s=within_s)
+        round.terms = terms_of(there.data, keys.terms(number))
     demand_same(round, ours.to_json())
 
 
@@ -103,10 +87,11 @@ def _layouts(store: Store, theirs: str, ours: str) -> str:
     return f"tensor {found[0]!r} of this client {found[1]}"
 
 
-def answer(round: Round, export: Export, digest: str, me: str | None) -> Standing:
+def answer(round: Round, export: Export, digest: str, stale_s: float, within_s: float, me: str | None) -> Standing:
     """Publish the update if the client has none yet. "same": it had published these very bytes; "first": others, which count;
-    "late": the round is being averaged without it. Raises StoreError."""
-    mine = round.updates.get(export.client) or _published(round, export.client)
+    "late": the round is being averaged without it. Raises RoundTimeout, StoreError."""
+    round.look_at(export.client)
+    mine = round.updates.get(export.client)
     if mine is None:
         if round.refresh().of is not None or round.end is not None:
             return "late"  # nothing is sent that nobody will look at; the caller says so in the store
@@ -118,20 +103,28 @@ def answer(round: Round, export: Export, digest: str, me: str | None) -> Standin
             **round.store.head("round-update", me), "run": round.run, "round": round.number, "client": export.client,
             "digest": digest, "blob": blob, "size": export.size, "fault": fault,
         }  # fmt: skip
-        key = RoundKeys(round.run).update(round.number, export.client)
-        if round.store.settler.claim(key, body, durable=True) is not None:
+        keys, number, client = RoundKeys(round.run), round.number, export.client
+        there, ours = decide(
+            round.store, partial(keys.update, number, client), body, stale_s=stale_s, within_s=within_s
+        )
+        if ours:
             return "new"
-        pauses = Pauses(round.store.settler, key)
-        while (mine := _published(round, export.client)) is None:
-            next(pauses)
+        mine = update_of(there.data, keys.update(number, client), client)
     if mine.digest == digest:
-        if mine.blob is not None and round.end is None and not round.store.has(mine.blob):  # somebody removed it
+        if mine.blob is not None and _is_needed(round) and not round.store.has(mine.blob):  # somebody removed it
             round.store.put(chunks_of(export.tensors, export.metadata))
         return "same"
     log.warning(
         "client %r has published another update for round %d of %r before: that one counts", export.client, round.number, round.run
     )  # fmt: skip
     return "first"
+
+
+def _is_needed(round: Round) -> bool:
+    """Whether anybody will still look at an update: there is no average yet, or it was removed and has to be made again."""
+    if round.end is None:
+        return True
+    return round.end.blob is not None and not round.forgotten and not round.store.has(round.end.blob)
 
 
 def say_late(round: Round, client: str, digest: str, me: str | None) -> None:
@@ -143,9 +136,3 @@ def say_late(round: Round, client: str, digest: str, me: str | None) -> None:
         log.warning(
             "round %d of %r: the update of %r came too late and does not go in", round.number, round.run, client
         )
-
-
-def _published(round: Round, client: str) -> Update | None:
-    key = RoundKeys(round.run).update(round.number, client)
-    there = round.read(key)
-    return update_of(there.data, key, client) if there is not None else None

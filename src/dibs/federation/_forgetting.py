@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import logging
+import re
+from contextlib import suppress
+from functools import partial
+from typing import Any
 
+from dibs.errors import RecordError
 from dibs.record import decode
 from dibs.store import RoundKeys, Store, blob_key
 
-from ._look import Round
+from ._decided import decided
 
 __all__ = ["forget"]
 
-log = logging.getLogger("dibs")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 def forget(store: Store, run: str, newest: int, me: str | None = None) -> int:
@@ -22,20 +26,30 @@ def forget(store: Store, run: str, newest: int, me: str | None = None) -> int:
     count = 0
     for number in range(newest, -1, -1):
         key = RoundKeys(run).forgotten(number)
-        there = store.backend.read(key)
-        if there is not None and decode(there.data, key).get("state") == "done":
+        if _says(store, key).get("state") == "done":
             break
-        round = Round(store, run, number).refresh()
-        if round.end is None:
+        keys = [entry.key for entry in store.backend.list(RoundKeys(run).round(number))]
+        if decided(store, partial(RoundKeys(run).average, number), keys) is None:
             continue
         body = {**store.head("round-forgotten", me), "run": run, "round": number, "state": "running"}
         held = store.settler.claim(key, body, durable=True)
-        blobs = {update.blob for update in round.updates.values()} | {round.end.blob}
-        if round.terms is not None:
-            blobs.add(round.terms.base)
-        for digest in sorted(blob for blob in blobs if blob is not None):
+        for digest in sorted(_named(store, keys)):
             store.backend.delete(blob_key(digest))
         if held is not None:
             store.settler.rewrite(held, {**held.body, "state": "done"}, durable=True)
             count += 1
     return count
+
+
+def _named(store: Store, keys: list[str]) -> set[str]:
+    """Every blob of an update, an average or a base that any of the records names, also one that does not count."""
+    named = {body.get(name) for body in (_says(store, key) for key in keys) for name in ("blob", "base")}
+    return {digest for digest in named if isinstance(digest, str) and _DIGEST.fullmatch(digest)}
+
+
+def _says(store: Store, key: str) -> dict[str, Any]:
+    """The record; nothing where none can be read, as of a claim that was never written."""
+    there = store.backend.read(key)
+    with suppress(RecordError):
+        return decode(there.data, key) if there is not None else {}
+    return {}

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
-import numpy as np
-
-from dibs.errors import NotFound, RoundStopped, UsageError
+from dibs.errors import RoundStopped, UsageError
 from dibs.store import Store
 
-from ._answer import Export, Standing, agree, answer, check_size
+from ._again import average_of
+from ._answer import Export, Standing, agree, answer
+from ._checks import check_rules, check_size, check_times, number_of
 from ._exports import flatten, layout_of, unflatten
 from ._fedavg import demand_base
-from ._files import chunks_of, open_tensors
+from ._files import chunks_of
 from ._forgetting import forget
 from ._layouts import keep_layout
 from ._look import Round, rounds_in
@@ -78,20 +78,22 @@ def gather(
     {tensor: array}}``; None for a client that is not in the round (``participants`` with this ``share`` and ``seed``), or
     whose update is there already. ``client``: None for who only wants to know the average. ``size``: what it weighs; all give one, or none. The round is averaged once all that are in
     have answered, or ``quorum`` have and ``grace`` seconds more have gone by, or ``within`` seconds are over and there is a
-    quorum. ``robust``, ``clip``, ``base``, ``bad``, ``others``: as for ``fedavg``. ``keep``: blobs of the rounds before the last k are put away.
+    quorum; who waits for somebody that averages waits ``within`` seconds more, once. ``robust``, ``clip``, ``base``, ``bad``, ``others``: as for ``fedavg``. ``keep``: blobs of the rounds before the last k are put away.
+    An average that was removed is made again, the same bytes, as long as its updates are there.
     ``stale_s``: after so long without a beat another one averages in its place (at once, if it is certainly dead).
 
     Raises RefusedError (another client has other terms), RoundStopped (there is no average and never will be),
-    RoundTimeout (who is missing; call again to go on), UpdateError and UsageError before anything is published, StoreError.
+    RoundTimeout (who is missing; call again to go on), NotFound (the average is lost, and of what to make it again), UpdateError and UsageError before anything is published, StoreError;
+    SystemExit if SIGTERM or SIGHUP comes while it averages and nobody handles it.
     """
     opened = store if isinstance(store, Store) else Store(store)
     rule = Rule(robust, clip, bad, others)
     names = client_list(clients)
-    asked = participants(names, run, _number(round), share, seed)
+    asked = participants(names, run, number_of(round), share, seed)
     if client is not None and client not in names:
         raise UsageError(f"{client!r} is none of the clients: {', '.join(map(repr, names[:20]))}")
-    _check_times(within=within, grace=grace, stale_s=stale_s)
-    _check(quorum, len(asked), keep, base, rule)
+    check_times(within=within, grace=grace, stale_s=stale_s)
+    check_rules(quorum, len(asked), keep, base, rule)
     seen = Round(opened, run, round).refresh()
     if size is not None and rule.robust is not None:
         raise UsageError(f"robust={rule.robust!r} weighs nobody: leave size out")
@@ -110,8 +112,8 @@ def gather(
     digest = None
     if own is not None:
         digest = own.digest()  # and so its header can be made
-        agree(seen, _terms(opened, asked, quorum, rule, own, base, run, round), me)
-        standing = answer(seen.refresh(), own, digest, me)
+        agree(seen, _terms(opened, asked, quorum, rule, own, base, run, round), stale_s, within, me)
+        standing = answer(seen.refresh(), own, digest, stale_s, within, me)
     elif client in asked and client not in seen.updates:
         raise UsageError(f"{client!r} is in round {round} of {run!r} and has published nothing: give its export")
     elif client in asked:
@@ -152,13 +154,7 @@ def gathered(seen: Round, standing: Standing) -> Gathered:
             f"round {seen.number} of {seen.run!r} ended without an average: {end.reason}; go on in another run",
             run=seen.run, round=seen.number, rejected=dict(end.rejected),
         )  # fmt: skip
-    try:
-        with room() as folder:
-            tensors = open_tensors(seen.store.fetch(end.blob, folder / "average"), write=True)
-    except NotFound:
-        if not seen.refresh().forgotten:
-            raise
-        raise NotFound(f"round {seen.number} of {seen.run!r} was put away: go on with the newest (`latest`)") from None
+    tensors = average_of(seen)
     nested = terms is not None and terms.nested
     return Gathered(
         unflatten(tensors, nested), seen.run, seen.number, end.blob, dict(end.weights), dict(end.rejected), end.missing, standing
@@ -182,26 +178,3 @@ def _terms(
         digest = store.put(chunks_of(origin, {"run": run, "round": str(round), "client": ""}))
     kept = keep_layout(store, layout, own.nested)
     return Terms(tuple(asked), quorum, rule.to_json(), kept, own.size is not None, digest, own.nested)
-
-
-def _number(round: object) -> int:
-    if isinstance(round, bool) or not isinstance(round, int) or not 0 <= round < 10**12:
-        raise UsageError(f"a round is a whole number from 0 on, not {round!r}")
-    return round
-
-
-def _check_times(**seconds: object) -> None:
-    for name, value in seconds.items():
-        number = float(value) if isinstance(value, int | float | np.number) and not isinstance(value, bool) else -1.0
-        if not (number >= 0 if name == "grace" else number > 0):
-            least = "not below 0" if name == "grace" else "above 0"
-            raise UsageError(f"{name} is a number of seconds {least}, not {value!r}")
-
-
-def _check(quorum: int | None, asked: int, keep: int | None, base: object, rule: Rule) -> None:
-    if quorum is not None and (isinstance(quorum, bool) or not isinstance(quorum, int) or not 1 <= quorum <= asked):
-        raise UsageError(f"a quorum is a number from 1 to {asked}, as so many are in the round, not {quorum!r}")
-    if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 1):
-        raise UsageError(f"keep is a number of rounds from 1 on, not {keep!r}")
-    if (base is None) != (rule.clip is None):
-        raise UsageError("clip and base go together: base is the model that the clients began the round with")

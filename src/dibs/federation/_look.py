@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from dibs.backend import Object
 from dibs.errors import RecordError
 from dibs.record import decode
 from dibs.store import RoundKeys, Store, escape, unescape
 
+from ._decided import Name, decided
 from ._records import End, Terms, Try, Update, end_of, terms_of, try_of, update_of
 
 __all__ = ["Round", "rounds_in", "runs_in"]
@@ -32,6 +34,7 @@ class Round:
     end: End | None = None
     forgotten: bool = False
     unreadable: dict[str, str] = field(default_factory=dict)
+    _listed: set[str] = field(default_factory=set, repr=False)
 
     @property
     def keys(self) -> RoundKeys:
@@ -44,7 +47,13 @@ class Round:
 
     @property
     def of(self) -> dict[str, str] | None:
-        """Whose updates go in: as the lowest attempt that reads says, None while nobody has begun."""
+        """Whose updates go in: as the attempt says that ended the round, before that the lowest that reads; None while nobody has begun.
+
+        They all say the same, but where the first was claimed and written only when another had followed it.
+        """
+        last = self.tries.get(self.end.attempt) if self.end is not None else None
+        if last is not None and last.of is not None:
+            return dict(last.of)
         return next((dict(self.tries[k].of or {}) for k in sorted(self.tries) if self.tries[k].of is not None), None)
 
     @property
@@ -55,13 +64,15 @@ class Round:
     def refresh(self) -> Round:
         """Look again; returns itself. Raises StoreError for an outage, RecordError if terms or end do not read."""
         base = self.keys.round(self.number)
-        names = {entry.key.removeprefix(base).removesuffix(".json") for entry in self.store.backend.list(base)}
-        if "terms" in names and self.terms is None:
-            there = self.read(self.keys.terms(self.number))
+        self._listed = {entry.key for entry in self.store.backend.list(base)}
+        names = {key.removeprefix(base).removesuffix(".json") for key in self._listed}
+        if self.terms is None and ("terms" in names or "again/terms/1" in names):
+            there = self.read(partial(self.keys.terms, self.number))
             self.terms = terms_of(there.data, self.keys.terms(self.number)) if there is not None else None
         known = {escape(client): client for client in (self.terms.clients if self.terms else ())}
         for name in sorted(names):
-            part, _, rest = name.partition("/")
+            part, _, rest = name.removeprefix("again/").partition("/")
+            rest = rest.partition("/")[0]
             if part == "client" and rest in known:
                 self.look_at(known[rest])
             elif part == "late":
@@ -69,8 +80,10 @@ class Round:
             elif part == "averaging" and rest.isdecimal() and rest.isascii():
                 self.look_at_try(int(rest))
         if self.end is None and ("average" in names or self.tries):  # an old listing may have left it out
-            there = self.read(self.keys.average(self.number))
+            there = self.read(partial(self.keys.average, self.number))
             self.end = end_of(there.data, self.keys.average(self.number)) if there is not None else None
+        if self.end is not None:
+            self.late -= set(self.of or ())  # it came late to a list that was not the one that counted
         self.forgotten = "forgotten" in names
         return self
 
@@ -79,7 +92,7 @@ class Round:
         if client in self.updates:
             return
         key = self.keys.update(self.number, client)
-        there = self.read(key)
+        there = self.read(partial(self.keys.update, self.number, client))
         if there is None:
             return
         try:
@@ -97,10 +110,9 @@ class Round:
         if there is not None:
             self.tries[attempt] = try_of(there.data, key, attempt, there.modified, there.version)
 
-    def read(self, key: str) -> Object | None:
-        """What is under the name; None, too, for a claim by mkdir whose record is still on its way."""
-        there = self.store.backend.read(key)
-        return there if there is not None and (there.data or self.store.backend.traits.claim != "mkdir") else None
+    def read(self, name: Name) -> Object | None:
+        """What counts under the name; None, too, while that is claimed and not written."""
+        return decided(self.store, name, self._listed)
 
 
 def rounds_in(store: Store, run: str) -> list[int]:

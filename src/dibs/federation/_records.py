@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Literal, final
 
 from dibs._canon import dumps
 from dibs.errors import RecordError, UsageError
@@ -12,6 +12,7 @@ from dibs.record import TrialRecord, Who, decode, decode_who
 
 from ._rules import Rule
 
+State = Literal["running", "done", "failed", "interrupted"]
 __all__ = ["End", "Terms", "Try", "Update", "end_of", "terms_of", "try_of", "update_of"]
 
 
@@ -58,7 +59,7 @@ class Try:
     """An attempt at averaging: whose updates go in (client -> digest; None: it does not read), and how it is."""
 
     attempt: int
-    state: str
+    state: State
     of: Mapping[str, str] | None
     modified: float
     version: str
@@ -74,7 +75,7 @@ class Try:
         """What the rules of trials need to know of it: an averaging is rescued as a trial is."""
         return TrialRecord(
             v=1, kind="trial", study=run, n=round, attempt=self.attempt, nonce="", point={}, beat_s=self.beat_s, who=self.who,
-            state=self.state if self.state in ("running", "interrupted", "failed") else "done",  # type: ignore[arg-type]
+            state=self.state,
         )  # fmt: skip
 
 
@@ -133,12 +134,13 @@ def try_of(data: bytes, key: str, attempt: int, modified: float, version: str) -
     try:
         body = _body(data, key, "averaging")
     except RecordError:
-        return Try(attempt, "running", None, modified, version, Who())
+        # one that is claimed and not written yet has nobody who beats: writing takes no time
+        return Try(attempt, "running", None, modified, version, Who(), 60.0 if data else 5.0)
     of, state, beat_s = body.get("of"), body.get("state"), body.get("beat_s")
     good = isinstance(of, dict) and all(isinstance(value, str) for value in of.values())
     return Try(
         attempt,
-        state if state in ("running", "done", "failed", "interrupted") else "running",
+        state if state == "done" or state == "failed" or state == "interrupted" else "running",
         of if good else None,
         modified,
         version,

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from dibs._passing import interrupts
 from dibs.errors import DibsError, StoreError
 
 __all__ = ["room"]
@@ -24,6 +25,8 @@ def room() -> Iterator[Path]:
     except DibsError:
         raise
     except OSError as wrong:
+        if interrupts(wrong):
+            raise
         if wrong.errno in (errno.EMFILE, errno.ENFILE):
             raise StoreError(
                 f"too many files are open ({wrong.strerror}): an averager holds one for each client, and so does each average "

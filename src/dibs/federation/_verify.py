@@ -11,7 +11,7 @@ from typing import Literal, final
 from dibs.errors import NotFound, RecordError, UsageError
 from dibs.store import Store
 
-from ._averaging import compute
+from ._computing import compute
 from ._look import Round, rounds_in, runs_in
 from ._records import End
 from ._room import room

@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 from dibs.errors import RecordError, RoundTimeout, StoreError
 from dibs.study._fold import Seen
-from dibs.study._quiet import Watch, counts, is_quiet, poisoned
+from dibs.study._quiet import Watch, counts, is_quiet
 
 from ._answer import demand_same, say_late
 from ._averaging import average_round
 from ._look import Round
 from ._records import Try
-from ._steps import Sight, enough, next_step
+from ._steps import Sight, enough, is_poison, next_step
 
 __all__ = ["wait_for_end"]
 
@@ -41,7 +41,7 @@ def wait_for_end(
     store, clock = round.store, round.store.machine.clock
     began = clock.monotonic()
     enough_since: float | None = None
-    top_seen: tuple[int, float] | None = None
+    averaging_since: float | None = None
     watch, pause_s, told_late = Watch(), _FIRST_PAUSE_S, False
     trouble_since: float | None = None
     while True:
@@ -66,12 +66,13 @@ def wait_for_end(
             mine = round.updates.get(client)
             say_late(round, client, digest or (mine.digest if mine else ""), me)
             told_late = True
-        if top is not None and (top_seen is None or top_seen[0] != top.attempt):
-            top_seen = (top.attempt, now)
-        sight = _sight(round, stale_s, watch)
+        if top is not None and averaging_since is None:
+            averaging_since = now
+        # anew when somebody begins, once: a quorum at the last moment has to have time, and a call has to have an end
+        waited_s = now - (began if averaging_since is None else averaging_since)
+        sight = _sight(round, stale_s, watch, over=waited_s >= within)
         if enough_since is None and enough(sight):
             enough_since = now
-        waited_s = now - (top_seen[1] if top_seen is not None else began)
         step = next_step(
             sight, waited_s, None if enough_since is None else now - enough_since, within_s=within, grace_s=grace
         )  # fmt: skip
@@ -81,22 +82,27 @@ def wait_for_end(
             raise _timeout(round, within)
         if step == "average":
             attempt = top.attempt + 1 if top is not None else 0
-            if average_round(round, attempt, stale_s, me, poison=_is_poison(round)):
+            # one that was never written has read no update
+            poison = is_poison([each.state for each in round.tries.values() if each.of is not None])
+            if average_round(round, attempt, stale_s, me, poison=poison):
                 continue
             pause_s = _FIRST_PAUSE_S
         clock.sleep(pause_s * (0.5 + store.machine.entropy(1)[0] / 256))
         pause_s = min(_LONGEST_S[store.backend.traits.touch], 1.5 * pause_s)
 
 
-def _sight(round: Round, stale_s: float, watch: Watch) -> Sight:
+def _sight(round: Round, stale_s: float, watch: Watch, *, over: bool) -> Sight:
     terms = round.terms
     top: Literal["alive", "free"] | None = None
+    watch_s = 0.0
     if round.end is None and round.top is not None:
-        top = "free" if _is_free(round, round.top, stale_s, watch) else "alive"
+        free, watch_s = _freedom(round, round.top, stale_s, watch, over=over)
+        top = "free" if free else "alive"
     good = [client for client, update in round.updates.items() if update.fault is None]
     return Sight(
         terms.clients if terms is not None else (" nobody yet",), round.updates, good,
         terms.quorum if terms is not None else None, round.end is not None, top,
+        watch_s,
     )  # fmt: skip
 
 
@@ -107,24 +113,21 @@ def _seen(round: Round) -> list[Seen]:
     ]
 
 
-def _is_free(round: Round, top: Try, stale_s: float, watch: Watch) -> bool:
+def _freedom(round: Round, top: Try, stale_s: float, watch: Watch, *, over: bool) -> tuple[bool, float]:
     """Whether somebody else may average in its place: it is closed, its process is certainly dead, or it is quiet.
 
-    Some file systems stamp with the client's clock, so a quiet one has also been watched, unchanged for two beats.
+    Some file systems stamp with the client's clock, so a quiet one has also been watched, unchanged for two beats. How long
+    that takes, if it seems quiet and the time is ``over`` before it was done; else 0.
     """
     store = round.store
     if top.closed or store.machine.gone(top.who):
-        return True
+        return True, 0.0
     seen = _seen(round)
-    still_s = watch.still_s(seen[-1], store.machine.clock.monotonic())
-    if still_s < 2 * top.beat_s:
-        return False
-    quiet, _ = counts(seen, ())
-    return is_quiet(seen[-1], store.now(), quiet, stale_s)
-
-
-def _is_poison(round: Round) -> bool:
-    return bool(round.tries) and poisoned(_seen(round), ())
+    watched = watch.still_s(seen[-1], store.machine.clock.monotonic()) >= 2 * top.beat_s
+    if not watched and not over:
+        return False, 0.0  # and nobody has to ask the store for the time
+    quiet = is_quiet(seen[-1], store.now(), counts(seen, ())[0], stale_s)
+    return quiet and watched, 2 * top.beat_s if quiet and not watched else 0.0
 
 
 def _timeout(round: Round, within: float) -> RoundTimeout:
@@ -134,7 +137,8 @@ def _timeout(round: Round, within: float) -> RoundTimeout:
         said = "no client has begun it"
     elif round.top is not None:
         missing = ()
-        said = f"nobody is missing, and {round.top.who.me or 'somebody'!r} has been averaging all the time"
+        said = f"nobody is missing, and {round.top.who.me or 'somebody'!r} has been averaging"
+        said += f" (attempt {round.top.attempt})" if round.top.attempt else ""
     else:
         faulty = [client for client, update in round.updates.items() if update.fault is not None]
         said = f"missing: {', '.join(map(repr, missing))}"

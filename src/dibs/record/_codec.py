@@ -154,4 +154,5 @@ def _wrong_version(version: int, key: str) -> RecordError:
 
 def _torn(data: bytes, key: str, wrong: Exception) -> RecordError:
     what = "is empty" if not data else f"does not parse ({str(wrong)[:120]})"
-    return RecordError(f"{key} {what}; `dibs status` lists such records", key=key)
+    verb = "dibs federation status" if key.startswith("round/") else "dibs status"
+    return RecordError(f"{key} {what}; `{verb}` lists such records", key=key)

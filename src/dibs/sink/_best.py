@@ -8,6 +8,8 @@ from __future__ import annotations
 import logging
 from typing import Any, NamedTuple
 
+from dibs._passing import interrupts
+
 from ._reading import Entry, load, read
 from ._values import pack, same
 
@@ -24,8 +26,8 @@ class SinkRecord(NamedTuple):
     none, or ``artifact_error`` says why it is not there). ``artifact_score``, ``artifact_params`` and ``artifact_scalars``
     are always those of the trial that the artefact is of, and None where there is no artefact.
 
-    ``tied_count``: trials that share the score, the winner included; of one process at most the first, and the first with an artefact;
-    of a process that began when 32 had it, none.
+    ``tied_count``: trials that share the score, the winner included, as far as they are kept (``Sink.record``); of a process that
+    began when 32 had it, none.
     ``matched_best_params``: whether the winner's parameters are the preferred ones; None if none were preferred, or the
     winner's were not recorded. ``skipped``: files that could not be read and were passed over.
     """
@@ -60,6 +62,8 @@ def best_of(folder: str, maximize: bool, preferred: Any) -> SinkRecord | None:
             if holder:
                 artifact, error = load(folder, holder)
         except OSError as unread:  # FileNotFoundError as a rule: its owner has a better one by now
+            if interrupts(unread):
+                raise
             error = f"could not be read: {unread}"
             if look < _LOOKS - 1:
                 continue

@@ -1,4 +1,7 @@
-"""The sink's private folder: made where ``DIBS_SINK_DIR`` says, removed when its maker ends or says so."""
+"""The sink's private folder: made where ``DIBS_SINK_DIR`` says, removed when its maker ends or says so.
+
+A maker that is killed cannot; the next one that makes a folder beside it does, if the first is certainly dead.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,10 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from dibs._passing import interrupts
 from dibs.errors import StoreError
 
+from ._owner import OWNER, is_left_behind, let_go, own
 from ._spool import BLOB, KEPT, SEEN, TEMP
 
 __all__ = ["PLACE", "is_of_this_program", "is_ours", "make_folder", "remove_folder"]
@@ -28,7 +33,7 @@ _made: dict[str, int] = {}  # the folders made by this process, with its pid, or
 def make_folder() -> str:
     """A new folder, absolute, for this user alone (0700), in which a file could be written just now; gone when this process ends.
 
-    A ``DIBS_SINK_DIR`` in which that fails is warned of, and the temporary folder is used. StoreError if that fails, too.
+    Those that dead processes of this user left beside it are removed first. A ``DIBS_SINK_DIR`` in which that fails is warned of, and the temporary folder is used. StoreError if that fails, too.
     """
     place = os.environ.get(PLACE, "")
     folder = ""
@@ -36,10 +41,14 @@ def make_folder() -> str:
         try:
             folder = _make(str(Path(place).absolute()))
         except (OSError, ValueError) as error:
+            if interrupts(error):
+                raise
             log.warning("%s=%s cannot be used (%s); the sink is in the temporary folder", PLACE, place, error)
     try:
         folder = folder or _make(None)
     except OSError as error:
+        if interrupts(error):
+            raise
         raise StoreError(
             f"no folder for the sink could be made ({error}): let {PLACE} name a folder that can be written"
         ) from error
@@ -51,17 +60,31 @@ def make_folder() -> str:
 def _make(place: str | None) -> str:
     import tempfile  # with all that it loads: only who creates a sink needs it
 
-    folder = tempfile.mkdtemp(prefix=_PREFIX, dir=place)
-    probe = Path(folder, f"{TEMP}probe")
+    _remove_left_behind(place or tempfile.gettempdir())  # first: it may be their files that fill the disk
+    folder = str(Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place)).absolute())
     try:
-        probe.write_bytes(b"?")  # a full disk still has room for a folder
-        probe.unlink()
+        own(folder)  # a full disk still has room for a folder
     except OSError:
         with suppress(OSError):
-            probe.unlink(missing_ok=True)
+            Path(folder, OWNER).unlink(missing_ok=True)
             Path(folder).rmdir()
         raise
-    return str(Path(folder).absolute())
+    return folder
+
+
+def _remove_left_behind(place: str) -> None:
+    """Remove the folders there whose owners were killed. What cannot be looked at or removed is left."""
+    try:
+        with os.scandir(place) as found:
+            folders = [entry.path for entry in found if entry.name.startswith(_PREFIX)]
+    except (OSError, ValueError) as error:
+        if interrupts(error):
+            raise
+        return
+    for folder in folders:
+        if is_left_behind(folder):
+            log.debug("the sink's folder %s was left by a process that is dead, and is removed", folder)
+            _empty(folder)
 
 
 def is_ours(folder: str) -> bool:
@@ -79,20 +102,29 @@ def remove_folder(folder: str) -> None:
 
     Only files by a sink's names go: of a folder that was somebody else's the rest stays. What cannot be removed is warned of.
     """
+    error = _empty(folder)
+    _made.pop(folder, None)
+    let_go(folder)
+    if error is not None:
+        log.warning("the sink's folder %s could not be removed: %s", folder, error)
+
+
+def _empty(folder: str) -> OSError | None:
+    """Remove a sink's files and the folder; what was in the way. Who owned it goes last, so that others can go on with it."""
     error: OSError | None = None
     for _ in range(_TRIES):
         try:
             with suppress(FileNotFoundError), os.scandir(folder) as found:
-                for path in [entry.path for entry in found if entry.name.startswith(_OURS)]:
-                    Path(path).unlink(missing_ok=True)
+                ours = [entry for entry in found if entry.name.startswith(_OURS)]
+                for entry in sorted(ours, key=lambda entry: entry.name == OWNER):
+                    Path(entry.path).unlink(missing_ok=True)
                 Path(folder).rmdir()
-            error = None
-            break
+            return None
         except OSError as failed:
+            if interrupts(failed):
+                raise
             error = failed
-    _made.pop(folder, None)
-    if error is not None:
-        log.warning("the sink's folder %s could not be removed: %s", folder, error)
+    return error
 
 
 @cache

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 from threading import RLock
 
-from ._score import Standing
+from ._score import TIES, TIES_BYTES, Standing
 
-__all__ = ["Mark", "forget", "mark_of", "renew"]
+__all__ = ["Mark", "forget", "is_held", "mark_of", "renew"]
 
 _FEW = 64
 
@@ -26,7 +26,22 @@ class Mark:
     """
 
     __slots__ = (
-        "blob", "busy", "kept", "lock", "looked", "others_kept", "others_seen", "pid", "seen", "serial", "token", "unsure",
+        "blob",
+        "busy",
+        "bytes",
+        "kept",
+        "lock",
+        "looked",
+        "others_kept",
+        "others_seen",
+        "pid",
+        "seen",
+        "serial",
+        "tied",
+        "tied_bytes",
+        "ties",
+        "token",
+        "unsure",
         "warned",
     )  # fmt: skip
 
@@ -39,7 +54,10 @@ class Mark:
         self.looked = False
         self.others_seen = Standing()
         self.others_kept = Standing()
-        self.blob = ""  # the file of the artefact of ``kept``
+        self.blob, self.bytes = "", 0  # the file of the artefact of ``kept``
+        self.ties = 0  # how many equals of ``seen`` are held besides it
+        self.tied: list[str] = []  # their files
+        self.tied_bytes = 0
         self.busy = False
         self.unsure = False  # a rename failed, and what is there now cannot be read
         self.warned = False
@@ -60,6 +78,18 @@ def renew(folder: str, old: Mark) -> None:
     """Let a new mark take over from one that is busy in this very thread: a signal, or a commit that was interrupted."""
     if _marks.get((folder, old.pid)) is old:
         _marks[folder, old.pid] = Mark(old.pid)
+
+
+def is_held(mark: Mark, carries: bool, size: int | None = None) -> bool:
+    """Whether an equal of the process's best is held besides it. ``size``: of its artefact, None: not pickled yet, so as the best's."""
+    if mark.ties >= TIES:
+        return False
+    if not carries:
+        return True
+    if mark.kept == mark.seen and mark.tied_bytes + (mark.bytes if size is None else size) <= TIES_BYTES:
+        return True
+    mark.ties = TIES if size is not None else mark.ties  # nor is any more, or each would be pickled to find that out
+    return False
 
 
 def forget(folder: str) -> None:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from dibs._passing import interrupts
 from dibs.errors import UsageError
 
 __all__ = ["pickled", "refuse_by_value"]
@@ -28,8 +29,9 @@ def pickled(artifact: Any, by_name: bool) -> bytes:
     if by_name:
         try:
             return pickle.dumps(artifact, protocol=5)
-        except Exception:  # a lambda, as a rule; what cannot be pickled at all fails again below
-            pass
+        except Exception as error:  # a lambda, as a rule; what cannot be pickled at all fails again below
+            if interrupts(error):
+                raise
     return _dumps()(artifact, protocol=5)
 
 
@@ -37,7 +39,8 @@ def _dumps() -> Callable[..., bytes]:
     """The cloudpickle that is loaded: only that which made a class here knows it as the main process's own."""
     for copy in _COPIES:
         if (loaded := getattr(sys.modules.get(copy), "dumps", None)) is not None:
-            return loaded  # type: ignore[no-any-return]
+            found: Callable[..., bytes] = loaded
+            return found
     try:
         from cloudpickle import dumps
     except ImportError:

@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dibs._passing import interrupts
 from dibs.errors import StoreError
 
 from ._score import Standing, standing
@@ -45,6 +46,8 @@ def read(folder: str) -> tuple[list[Entry], list[str]]:
     try:
         names = sorted(os.listdir(folder))  # noqa: PTH208
     except OSError as error:
+        if interrupts(error):
+            raise
         raise StoreError(
             f"the sink's folder {folder} cannot be read ({error.strerror}): call best() before cleanup(), and within the "
             f"`with` block"
@@ -55,7 +58,9 @@ def read(folder: str) -> tuple[list[Entry], list[str]]:
         if name.startswith((SEEN, KEPT)) and name.endswith(".json"):
             try:
                 entry = _entry(json.loads(Path(folder, name).read_bytes()))
-            except Exception:  # whatever a damaged file causes
+            except Exception as error:  # whatever a damaged file causes
+                if interrupts(error):
+                    raise
                 skipped.append(name)
                 continue
             if entry.blob or entry.trial not in entries:
@@ -97,7 +102,7 @@ def _entry(meta: Any) -> Entry:
 def load(folder: str, entry: Entry) -> tuple[Any, str | None]:
     """The entry's artefact and None, or None and why not. FileNotFoundError, before anything is unpickled: no such file.
 
-    Whatever the artefact's own code raises is a reason; only what is no Exception passes.
+    Whatever the artefact's own code raises is a reason; only what is no Exception passes, and what a signal handler raises.
     """
     with Path(folder, entry.blob).open("rb") as file:
         try:
@@ -105,6 +110,8 @@ def load(folder: str, entry: Entry) -> tuple[Any, str | None]:
                 return None, f"has {size} bytes of {entry.size}"
             return pickle.load(file), None
         except Exception as error:
+            if interrupts(error):
+                raise
             return None, f"could not be unpickled: {said(error)}"
 
 
@@ -112,5 +119,7 @@ def said(error: BaseException) -> str:
     """An error as text, even one that cannot say what it is."""
     try:
         return f"{type(error).__name__}: {error}"[:500]
-    except Exception:
+    except Exception as unsaid:
+        if interrupts(unsaid):
+            raise
         return type(error).__name__

@@ -6,10 +6,12 @@ import math
 from typing import Any, NamedTuple
 
 from dibs._canon import plain
+from dibs._passing import interrupts
 
 __all__ = ["Standing", "better", "finite", "standing", "wanted"]
 
 CROWD = 32  # equals among which to prefer one are enough: a process per trial must not mean an artefact per trial
+TIES, TIES_BYTES = 7, 64 << 20  # equals that a process holds besides its first, and the most that their artefacts take
 _NO_NUMBERS = (bool, str, bytes, bytearray, complex)
 
 
@@ -26,7 +28,9 @@ def finite(value: Any) -> float | None:
         if str(getattr(value, "dtype", "")).endswith("bool"):  # a tensor's True is no score either
             return None
         number = float(value)
-    except Exception:
+    except Exception as error:
+        if interrupts(error):
+            raise
         return None
     return number if math.isfinite(number) else None
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import logging
 import os
-from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import Any, final
 
 from dibs._clock import SystemClock
+from dibs._passing import interrupts, is_foreign
 from dibs.errors import UsageError
 
 from ._best import SinkRecord, best_of
 from ._folder import is_of_this_program, is_ours, make_folder, remove_folder
-from ._marks import Mark, forget, mark_of, renew
+from ._marks import Mark, forget, is_held, mark_of, renew
+from ._owner import boot
 from ._pickling import pickled, refuse_by_value
 from ._reading import said, standings
 from ._score import better, finite, wanted
-from ._spool import commit
+from ._spool import commit, hold
 from ._values import pack, pack_each
 
 __all__ = ["Sink"]
@@ -52,7 +52,7 @@ class Sink:
     def create(cls, maximize: bool = True) -> Sink:
         """A sink in a fresh folder of its own, which ``cleanup`` removes, or else the end of this process.
 
-        The folder is below ``DIBS_SINK_DIR``, or in the temporary folder where that is not set or (with a warning) cannot
+        Folders beside it that killed processes of this user left are removed, where these are certainly dead. The folder is below ``DIBS_SINK_DIR``, or in the temporary folder where that is not set or (with a warning) cannot
         be used; workers on other machines need one that they share. StoreError if there is no place at all;
         UsageError if cloudpickle was told to ship dibs by value.
         """
@@ -78,34 +78,41 @@ class Sink:
     def record(self, /, score: Any, artifact: Any = None, params: Any = None, **scalars: Any) -> bool:
         """Spool this trial if it is the best of this process so far, and not worse than what others had when it began.
 
-        True if any of it was spooled, so of all trials the best always is; of equals in ever new processes the first 32.
+        True if any of it was spooled, so of all trials the best always is. Of equals in one process the first 8 are, if they have ``params``
+        and the later ones' artefacts take no more than 64 MiB together; of ever new processes the first 32.
         ``score``: a number, a numpy scalar or a 0-d tensor; anything else, and what is not finite, is refused. ``artifact``:
         what pickles (by cloudpickle where that is installed; a class of the main script comes back as that class); the best trial that carried one is kept besides the best of
         all. ``params``: a mapping, or whatever the optimiser calls a point; ``scalars``: more about the trial. Plain
         values come back from ``best`` as they went in, others as text.
 
-        A trial that is no best costs a few microseconds and no call to the disk. Never raises an Exception: what could
-        not be written changes nothing, is warned of once, and a later trial may try again. An alarm by which somebody
-        limits the trial's time is an Exception like any other: one that goes off in here is taken for a failure to write.
+        A trial that is no best costs a few microseconds and no call to the disk. Raises no Exception of its own: what could
+        not be written changes nothing, is warned of once, and a later trial may try again. What a signal handler raises in
+        here, such as an alarm that limits the trial's time, passes, and this trial is not recorded or not in full.
         """
         try:
             number = finite(score)
             if number is None:
                 return False
             mark = self._mark()
-            keeps = artifact is not None and wanted(number, mark.kept, mark.others_kept, self._maximize)
-            if not keeps and not wanted(number, mark.seen, mark.others_seen, self._maximize):
+            carries = artifact is not None
+            keeps = carries and wanted(number, mark.kept, mark.others_kept, self._maximize)
+            ties = number == mark.seen and params is not None and is_held(mark, carries)
+            if not keeps and not ties and not wanted(number, mark.seen, mark.others_seen, self._maximize):
                 return False
             trial, data = _trial(number, params, scalars), None
-            if keeps:
+            if keeps or (ties and carries):
                 try:
                     data = pickled(artifact, by_name=is_of_this_program(self._folder))
                 except Exception as error:
+                    if interrupts(error):
+                        raise
                     trial["artifact_error"] = f"could not be pickled: {said(error)}"
             if mark.pid != os.getpid():
                 return False  # the artefact's own code forked, and this is the child
             return self._spooled(number, trial, data)
         except Exception as error:
+            if is_foreign(error):
+                raise
             return _warn(self._folder, said(error))
 
     def _mark(self) -> Mark:
@@ -123,12 +130,17 @@ class Sink:
             if not mark.busy:
                 keeps = data is not None and wanted(score, mark.kept, mark.others_kept, self._maximize)
                 sees = wanted(score, mark.seen, mark.others_seen, self._maximize)
-                wrong = commit(self._folder, mark, trial, data if keeps else None, sees) if keeps or sees else []
+                ties = not keeps and not sees and score == mark.seen and trial["params"] is not None
+                wrong: list[OSError] = []
+                if keeps or sees:
+                    wrong = commit(self._folder, mark, trial, data if keeps else None, sees)
+                elif ties and (ties := is_held(mark, data is not None, len(data or b""))):
+                    wrong = hold(self._folder, mark, trial, data)
                 for error in wrong:
                     _warn(self._folder, said(error))
                 if "artifact_error" in trial:
                     _warn(self._folder, f"the artefact {trial['artifact_error']}")
-                return keeps + sees > len(wrong)
+                return keeps + sees + ties > len(wrong)
         renew(self._folder, mark)
         return self._spooled(score, trial, data)
 
@@ -177,24 +189,18 @@ def _flag(maximize: bool) -> bool:
 
 def _trial(score: float, params: Any, scalars: dict[str, Any]) -> dict[str, Any]:
     """What is written of a trial, without a name yet."""
-    now = {"boot": _boot(), "tick": CLOCK.monotonic(), "wall": CLOCK.wall()}
+    now = {"boot": boot(), "tick": CLOCK.monotonic(), "wall": CLOCK.wall()}
     return {"score": score, "params": pack(params), "scalars": pack_each(scalars), **now}
-
-
-@cache
-def _boot() -> str:
-    """Since when the steady clock runs, on which machine; empty where that cannot be known."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    except (OSError, ValueError):
-        return ""
 
 
 def _warn(folder: str, what: str) -> bool:
     """Say once per process and sink what was not recorded. False, as ``record`` answers then."""
-    with suppress(Exception):  # a system that is out of everything
+    try:
         mark = mark_of(folder)
         if not mark.warned:
             mark.warned = True
             log.warning("a trial was not recorded in full in the sink %s: %s", folder, what)
+    except Exception as error:  # a system that is out of everything
+        if interrupts(error):
+            raise
     return False

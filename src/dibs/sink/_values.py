@@ -13,6 +13,7 @@ from reprlib import Repr
 from typing import Any
 
 from dibs._canon import plain
+from dibs._passing import interrupts
 
 __all__ = ["pack", "pack_each", "same", "unpack"]
 
@@ -21,15 +22,32 @@ _DEEPEST = 16
 _MOST = 10_000  # values in one set of parameters, containers included
 _LONGEST = 1_000  # characters of a repr
 _BITS = 2_048  # of an int: Python may be told to write none that has more than 640 digits as text
-_BRIEF = Repr()  # of what is too much: what holds itself many times over has a repr that never ends
-_BRIEF.maxlevel, _BRIEF.maxlist, _BRIEF.maxtuple, _BRIEF.maxdict = 2, 30, 30, 30
-_BRIEF.maxother = _BRIEF.maxstring = _LONGEST
 _name = type.__dict__["__name__"].__get__  # which a metaclass cannot answer in its own way
 _NUMERAL = re.compile(r"[+-]?(\d{1,400}|\d{0,400}\.\d{1,400}|\d{1,400}\.)([eE][+-]?\d{1,4})?", re.ASCII)
 
 
+class _Brief(Repr):
+    """The repr of what is too much: what holds itself many times over has one that never ends."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel, self.maxlist, self.maxtuple, self.maxdict = 2, 30, 30, 30
+        self.maxother = self.maxstring = _LONGEST
+
+    def repr_instance(self, x: Any, level: int) -> str:
+        try:
+            return repr(x)[: self.maxother]
+        except Exception as error:  # the library's own passes over a signal handler's, too
+            if interrupts(error):
+                raise
+            return f"<{_name(type(x))}>"
+
+
+_BRIEF = _Brief()
+
+
 def pack(value: Any) -> Any:
-    """The value as JSON. Never raises an Exception, whatever the value's own methods do.
+    """The value as JSON. Never raises an Exception, whatever the value's own methods do; only a signal handler's passes.
 
     None, bool, int, float, str, tuples, lists and mappings of these come back equal and of the same type (``unpack``);
     numpy scalars become Python's and arrays lists; anything else, and what lies too deep or is too much, the text of its repr.
@@ -52,7 +70,9 @@ def _pack(value: Any, depth: int, left: list[int]) -> Any:
         if isinstance(value, Mapping | list | tuple) or _is_array(value):
             return _inside(value, depth, left)
         return {"text": repr(value)[:_LONGEST]}
-    except Exception:  # an iterator, a repr or an item() of somebody else's
+    except Exception as error:  # of an iterator, a repr or an item() of somebody else's
+        if interrupts(error):
+            raise
         return {"text": f"<{_name(type(value))}>"}
 
 

@@ -199,20 +199,20 @@ class RoundKeys:
         """The folder of one round."""
         return f"{self.base}{round:08d}/"
 
-    def terms(self, round: int) -> str:
-        """What all clients of the round have to agree on."""
-        return self.round(round) + "terms.json"
+    def terms(self, round: int, again: int = 0) -> str:
+        """What all clients of the round have to agree on. ``again``: for who follows a claim that was never written."""
+        return self._name(round, "terms", again)
 
-    def update(self, round: int, client: str) -> str:
-        return f"{self.round(round)}client/{escape(client)}.json"
+    def update(self, round: int, client: str, again: int = 0) -> str:
+        return self._name(round, f"client/{escape(client)}", again)
 
     def averaging(self, round: int, attempt: int) -> str:
         """One attempt at averaging, with beats."""
         return f"{self.round(round)}averaging/{attempt}.json"
 
-    def average(self, round: int) -> str:
+    def average(self, round: int, again: int = 0) -> str:
         """The round's end."""
-        return self.round(round) + "average.json"
+        return self._name(round, "average", again)
 
     def late(self, round: int, client: str) -> str:
         return f"{self.round(round)}late/{escape(client)}.json"
@@ -220,6 +220,9 @@ class RoundKeys:
     def forgotten(self, round: int) -> str:
         """The round's blobs were put away."""
         return self.round(round) + "forgotten.json"
+
+    def _name(self, round: int, what: str, again: int) -> str:
+        return f"{self.round(round)}{f'again/{what}/{again}' if again else what}.json"
 
 
 class JournalKeys:

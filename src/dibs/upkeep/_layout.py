@@ -40,7 +40,8 @@ _SHAPES = [
         "entry": rf"optuna/(?P<journal>{_SEGMENT})/entry/(?P<folder>\d{{6,}})/(?P<number>\d{{8,}})\.json",
         "entries": rf"optuna/(?P<journal>{_SEGMENT})/roll/(?P<number>\d{{6,}})\.json",
         "work": rf"{_EITHER}/work/{_N}(/.*)?",
-        "round": rf"(?P<round>round/{_SEGMENT}/\d{{8,}})/(terms|average|forgotten|(client|late)/{_SEGMENT}|averaging/\d+)\.json",
+        "round": rf"(?P<round>round/{_SEGMENT}/\d{{8,}})/(terms|average|forgotten|(client|late)/{_SEGMENT}|averaging/\d+"
+        rf"|again/(terms|average|client/{_SEGMENT})/\d+)\.json",
         "other": r"(sweep|champion|round)/.+",  # what other versions build on the same claim: not judged, but read
     }.items()
 ]

@@ -7,6 +7,7 @@ from dibs.federation import Round, rounds_in, runs_in
 from dibs.store import Store
 
 from ._runs import RoundStatus, RunLine, RunStatus
+from ._source import bare
 
 __all__ = ["run_lines", "run_status"]
 
@@ -53,8 +54,8 @@ def _round(store: Store, run: str, number: int) -> RoundStatus:
     try:
         seen.refresh()
     except RecordError as wrong:
-        problems.append(str(wrong))
-    problems += seen.unreadable.values()
+        problems.append(bare(str(wrong)))
+    problems += map(bare, seen.unreadable.values())
     end, top, of = seen.end, seen.top, seen.of
     clients = seen.terms.clients if seen.terms is not None else ()
     faulty = {client: update.fault for client, update in seen.updates.items() if update.fault is not None}

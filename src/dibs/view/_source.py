@@ -5,6 +5,7 @@ A damaged definition does not hide the results: they are read from the trials' r
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Self
 
@@ -130,7 +131,7 @@ def _definition(store: Store, study: str) -> Definition | None:
 
 def bare(why: str) -> str:
     """A reason without the pointer to where the cure is told: this is where it is told."""
-    return why.removesuffix("; `dibs status` lists such records")
+    return re.sub(r"; `dibs( federation)? status` lists such records\Z", "", why)
 
 
 def cure_of(key: str, newer: bool) -> str:
