@@ -39,7 +39,7 @@ def test_a_seed_replays_exactly_in_another_process_and_in_any_order() -> None:
 
 def test_chaos_takes_place() -> None:
     """A simulator in which nothing happens would hold as well."""
-    runs = [simulate(seed) for seed in range(30)]
+    runs = [simulate(seed) for seed in range(40)]
     told = {event.what for run in runs for event in run.events}
     notes = {str(answer) for run in runs for *_, answer in run.trace}
     assert {run.plan.kind for run in runs} == {"link", "mkdir", "put"}
