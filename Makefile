@@ -40,10 +40,11 @@ ablation: .venv/ready-run  ## twelve cells on three hosts of this machine, what 
 test: .venv/ready-dev  ## all tests, executed docs included: no root, no system package; about five minutes on two cores
 	@$(BIN)/python -m pytest -n $(JOBS) -q $(PYTEST_ARGS)
 
-# two files at a time: much of it is waiting; what a file starts is its own. The torture counts its kills, and has the machine alone
+# two files at a time: much of it is waiting; what a file starts is its own. The torture counts its kills, and has the machine alone.
+# On a disk: other tests have their files in memory
 ALONE      := tests/services/test_torture.py
 ALONE_ARGS ?= $(PYTEST_ARGS)
-SERVE       = $(BIN)/python -m pytest -q -m services -o faulthandler_timeout=410
+SERVE       = TMPDIR="$${TMPDIR:-/tmp}" $(BIN)/python -m pytest -q -m services -o faulthandler_timeout=410
 test-services: .venv/ready-services  ## tests against real file systems, buckets, Slurm and Dask, started here; root and apt, about ten minutes
 	@$(SERVE) -n 2 --dist loadfile tests/services --ignore $(ALONE) $(PYTEST_ARGS)
 	@$(SERVE) $(ALONE) $(ALONE_ARGS) || [ $$? = 5 -a -n "$(PYTEST_ARGS)" ]  # 5: nothing of it was asked for

@@ -1,10 +1,11 @@
-"""What each process of the tests starts with, and the hundreds of processes that they start; a folder that is quick."""
+"""What each process of the tests starts with, and the hundreds of processes that they start; where their files lie."""
 
 from __future__ import annotations
 
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,17 +29,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
 
-_MEMORY, _ROOM_BYTES = Path("/dev/shm"), 1 << 28
-
-
-@pytest.fixture
-def memory_path(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder in memory where there is room, for tests that make very many files and want nothing of a disk."""
-    if not _roomy():
-        yield tmp_path_factory.mktemp("disk")
-        return
-    with TemporaryDirectory(prefix="dibs-tests-", dir=_MEMORY) as made:
-        yield Path(made)
+_MEMORY, _ROOM_BYTES = Path("/dev/shm"), 1 << 30
 
 
 def _roomy() -> bool:
@@ -49,3 +40,26 @@ def _roomy() -> bool:
         return False
     free = there.f_bavail * there.f_frsize >= _ROOM_BYTES
     return free and os.access(_MEMORY, os.W_OK) and not there.f_flag & getattr(os, "ST_NOEXEC", 0)
+
+
+# The tests and what they start make some hundred thousand files, and want nothing of a disk, where a name may cost fifty
+# times as much: temporary files lie in memory if there is room, and TMPDIR does not say otherwise. Workers inherit both.
+# Not all of them: what a file system does is tested on a disk, and so is what changes a folder behind a view's back. The
+# view may find a second change within a tick of the folder's stamp a tenth of a second late, and memory is that fast.
+_DISK = os.environ.setdefault("DISK_OF_TESTS", tempfile.gettempdir())
+if "TMPDIR" not in os.environ and _roomy():
+    os.environ["TMPDIR"] = tempfile.tempdir = str(_MEMORY)
+
+
+@pytest.fixture
+def disk_path() -> Iterator[Path]:
+    """A folder where temporary files lie without this: on a disk, as a rule."""
+    with TemporaryDirectory(prefix="dibs-tests-", dir=_DISK) as made:
+        yield Path(made)
+
+
+@pytest.fixture
+def memory_path() -> Iterator[Path]:
+    """A folder where temporary files lie with this, also among tests on the disk."""
+    with TemporaryDirectory(prefix="dibs-tests-") as made:
+        yield Path(made)

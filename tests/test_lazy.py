@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src"
-PACKAGES = ["dibs", "dibs.cell", "dibs.search", "dibs.testing", "dibs.view"]
+PACKAGES = ["dibs", "dibs.cell", "dibs.search", "dibs.sweep", "dibs.testing", "dibs.view"]
 
 
 def imported(tree: ast.AST) -> dict[str, str]:
@@ -65,6 +65,27 @@ import dibs
 dibs.TPE
 assert type(make_sampler("tpe")) is Mine
 """
+
+VERBS = [  # modules that a verb begins with, and what belongs to other verbs
+    (
+        "dibs.cli._exec dibs.cli._run dibs.cli._status",
+        "view",
+        "contours slices rulers importances best_so_far sweep rounds",
+    ),
+    ("dibs.cli._sweep_run", "sweep", "planning pull verify release prove retry outlook"),
+    ("dibs.cli._sweep_status", "sweep", "planning pull verify release prove running program"),
+]
+
+
+@pytest.mark.parametrize(("verbs", "package", "unwanted"), VERBS)
+def test_verbs_load_nothing_of_other_verbs(verbs: str, package: str, unwanted: str) -> None:
+    code = f"import sys, {', '.join(verbs.split())}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    names = {f"dibs.{package}._{name}" for name in unwanted.split()}
+    assert {f"{name.replace('.', '/')}.py" for name in names} <= {
+        path.relative_to(SOURCE).as_posix() for path in (SOURCE / "dibs" / package).iterdir()
+    }
+    assert set(done.stdout.split()) & names == set()
 
 
 @pytest.mark.parametrize("program", [NAMES, OWN], ids=["every sampler and pruner", "one of a user's own"])

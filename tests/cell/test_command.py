@@ -319,3 +319,26 @@ def test_a_copy_finds_what_lies_above_it(here: Path, store: Store) -> None:
             argv, _ = frozen.filled({})
             assert not argv[0].startswith(str(here))
             assert subprocess.run(argv, capture_output=True, check=False, cwd="/").stdout == b"from above" * 2
+
+
+def test_a_full_folder_costs_nothing_unless_a_script_stands_by_it(tmp_path: Path, store: Store) -> None:
+    crowd, by_it = tmp_path / "crowd", tmp_path / "crowd" / "by it"
+    for folder in (crowd, by_it):
+        (folder / "here" / "lib").mkdir(parents=True)
+        for n in range(501):
+            (folder / f"{n}.txt").touch()
+    (tmp_path / "few.txt").touch()
+    for name in ("train.sh", "lib/train.sh"):  # both: as far as above the folder that the command is given in
+        script(by_it / "here" / name, "#!/bin/sh\n")
+        command = Command.of([f"./{name}"], here=by_it / "here", path=os.environ["PATH"])
+        with freeze(command, store, "spam") as frozen:
+            copy = Path(frozen.filled({})[0][0])
+            mirrored = copy.parents[name.count("/") + 1]
+            assert len(list(mirrored.glob("*.txt"))) == 501
+            assert not list(mirrored.parent.glob("*.txt"))  # a crowd that is further away: /tmp, say
+            assert (mirrored.parent.parent / "few.txt").exists()
+    elsewhere = Command.of([str(by_it / "here" / "lib" / "train.sh")], here=crowd / "here", path=os.environ["PATH"])
+    with freeze(elsewhere, store, "spam") as frozen:  # only its own folders count then
+        copy = Path(frozen.filled({})[0][0])
+        assert (copy.parents[1] / "train.sh").exists()
+        assert not list(copy.parents[2].glob("*.txt"))

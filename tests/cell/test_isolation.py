@@ -29,6 +29,12 @@ try child 'sh -c "echo x > ../../outside"'
 """
 
 
+@pytest.fixture
+def tmp_path(disk_path: Path) -> Path:
+    """Not in /dev/shm, which is shared with all programs as long as no folder of a store lies in it."""
+    return disk_path
+
+
 def isolated(folder: Path, text: str, **more: object) -> list[str]:
     """What the program says, run where other cells have their folders beside it."""
     (folder / "neighbour").mkdir()

@@ -27,12 +27,6 @@ def objective(trial):
 _STEERING = ("DIBS_", "SLURM_", "PBS_", "SGE_", "LSB_", "WORLD_SIZE")
 
 
-@pytest.fixture
-def tmp_path(memory_path: Path) -> Path:
-    """Not in the machine's temporary folder: beside a private copy of a script, all lies as links that is in one above it."""
-    return memory_path
-
-
 @pytest.fixture(autouse=True)
 def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nothing from outside steers the test, and what loading a file changes is put back."""

@@ -21,12 +21,6 @@ from dibs.store import Here, Store, _opening
 FUSE = "fuse.unheard-of"
 
 
-@pytest.fixture
-def tmp_path(memory_path: Path) -> Path:
-    """Each meeting rewrites hundreds of files by rename, for each of which ext4 goes to the disk."""
-    return memory_path
-
-
 @pytest.fixture(autouse=True)
 def on_fuse(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_opening, "mount_type", lambda path: FUSE)

@@ -1,9 +1,10 @@
-"""What every test of studies leaves as it found it."""
+"""Studies are tested on a disk (see tests/conftest.py), and every test leaves this process as it found it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from tests.study.pruning import LOOPS
@@ -19,3 +20,8 @@ def loops_end() -> Iterator[None]:
         with suppress(DibsError):
             loop.close()
     LOOPS.clear()
+
+
+@pytest.fixture
+def tmp_path(disk_path: Path) -> Path:
+    return disk_path

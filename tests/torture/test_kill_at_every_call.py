@@ -145,8 +145,8 @@ if __name__ == "__main__":
 
 @pytest.mark.timeout(400)  # hundreds of processes, one after the other
 @pytest.mark.parametrize("method", ["link", "mkdir"])
-def test_sigkill_at_every_call_that_changes_the_file_system(method: str, memory_path: Path) -> None:
-    command = [sys.executable, str(program(memory_path, BODY)), method]
+def test_sigkill_at_every_call_that_changes_the_file_system(method: str, tmp_path: Path) -> None:
+    command = [sys.executable, str(program(tmp_path, BODY)), method]
     done = subprocess.run(command, capture_output=True, text=True, timeout=380, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) > 60

@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from dibs.errors import StoreError
@@ -26,7 +27,8 @@ from ._holding import OWNER, PREFIX, alone, let_go
 __all__ = ["Frozen", "copied", "freeze", "frozen_in", "private_folder"]
 
 log = logging.getLogger("dibs")
-_MOST_LINKS = 5000
+# each start makes and removes them all: some milliseconds for a hundred, on a slow disk more
+_MOST_LINKS, _MOST_ABOVE = 5000, 500
 _OLD_S = 86400.0  # where nobody can tell: workers of a killed run may need their copies for a while
 
 
@@ -112,36 +114,50 @@ def _sweep(base: Path, store: Store) -> None:
 def copied(
     here: Path, names: Sequence[str], base: Path, copy: Callable[[Path, Path], object] = shutil.copy
 ) -> dict[str, Path]:
-    """Copies of the files, each among links to its original's neighbours, and so in all folders above it: ``../lib`` is there.
+    """Copies of the files, each among links to its original's neighbours, and so in the folders above it: ``../lib`` is there.
 
-    ``copy``: makes one, of a file that need not be there. Raises OSError, and what ``copy`` raises.
+    ``here``: where the command was given; up to the folder above it, up to 5,000 neighbours each are linked, and 500
+    each further up. ``copy``: makes one, of a file that need not be there. Raises OSError, and what ``copy`` raises.
     """
     files = {name: Path(os.path.abspath(here / name)) for name in names}  # noqa: PTH100 - links to scripts stay
     top = Path(files[names[0]].anchor)
-    _mirror(top, base / "0", set(files.values()), copy)
+    wanted, near = set(files.values()), {folder for file in files.values() for folder in _near(file, here)}
+    _mirror(top, base / "0", wanted, near, copy)
     return {name: base / "0" / file.relative_to(top) for name, file in files.items()}
 
 
-def _mirror(folder: Path, mirror: Path, files: set[Path], copy: Callable[[Path, Path], object]) -> None:
+def _near(file: Path, here: Path) -> list[Path]:
+    """The folders that a script's own relative paths lead to: from its own to the one above where the command was given."""
+    given = Path(os.path.abspath(here))  # noqa: PTH100
+    last = given.parent if file.is_relative_to(given) else file.parent.parent
+    return [folder for folder in file.parents if folder.is_relative_to(last)]
+
+
+def _mirror(
+    folder: Path, mirror: Path, files: set[Path], near: set[Path], copy: Callable[[Path, Path], object]
+) -> None:
     mirror.mkdir()
     inside = {folder / file.relative_to(folder).parts[0] for file in files if file.is_relative_to(folder)}
     for each in inside:
         if each in files:
             copy(each, mirror / each.name)
         else:
-            _mirror(each, mirror / each.name, files, copy)
-    for each in _neighbours(folder, beside=not inside.isdisjoint(files)) - inside:
-        (mirror / each.name).symlink_to(each)
+            _mirror(each, mirror / each.name, files, near, copy)
+    beside = not inside.isdisjoint(files)
+    for name in _neighbours(folder, _MOST_LINKS if folder in near else _MOST_ABOVE, warn=beside):
+        if folder / name not in inside:
+            (mirror / name).symlink_to(folder / name)
 
 
-def _neighbours(folder: Path, *, beside: bool) -> set[Path]:
-    """What lies in a folder; nothing where that cannot be told, or is too much. ``beside``: beside a script itself."""
+def _neighbours(folder: Path, most: int, *, warn: bool) -> list[str]:
+    """What lies in a folder; nothing where that cannot be told, or is more than ``most``, and then no more is looked at."""
     try:
-        found = set(folder.iterdir())
+        with os.scandir(folder) as found:
+            names = [each.name for each in islice(found, most + 1)]
     except OSError:  # a folder that may be passed through and not read
-        return set()
-    if len(found) <= _MOST_LINKS:
-        return found
-    if beside:
-        log.warning("%s holds %d files: a script's private copy does not see them beside it", folder, len(found))
-    return set()
+        return []
+    if len(names) <= most:
+        return names
+    if warn:
+        log.warning("%s holds over %d files: a script's private copy does not see them beside it", folder, most)
+    return []
