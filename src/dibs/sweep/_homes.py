@@ -28,8 +28,10 @@ def final_place(store: Store, plan: Plan) -> Path | None:
 
 
 def place_named(store: Store, plan: Plan, run: Run) -> Path | None:
-    """The folder of all copies that the record of a finished attempt names; the plan's if it names none."""
-    if run.final is None or run.final == BLOBS:
+    """The folder of all copies that the record of a finished attempt names; the plan's if it names none. None for blobs."""
+    if run.final == BLOBS:  # they are in the store, whatever folder the plan has got since
+        return None
+    if run.final is None:
         return final_place(store, plan)
     if not Path(run.final).is_absolute():
         return _own(store, plan)
@@ -41,7 +43,7 @@ def home_of(store: Store, plan: Plan, name: str, run: Run) -> Path | None:
     """The folder of one cell's copies: where its record says, or else where the plan does. None for blobs."""
     named, now = place_named(store, plan, run), final_place(store, plan)
     if named is None or now is None:
-        return None if now is None else now / name
+        return None
     there = named / name
     return there if named == now or (there.is_dir() and not there.is_symlink()) else now / name
 
@@ -55,6 +57,7 @@ def done_in(store: Store, plan: Plan, standings: Iterable[CellStanding]) -> list
         if each.active
         and each.state == "done"
         and each.counts is not None
+        and each.counts.final != BLOBS
         and place_named(store, plan, each.counts) == place
     ]
 

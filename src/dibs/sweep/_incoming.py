@@ -11,7 +11,7 @@ from dibs.store import Store, SweepKeys, blob_key
 
 from ._bring import Damaged, Source, from_file
 from ._files import hash_file
-from ._homes import BLOBS, home_of
+from ._homes import home_of
 from ._manifest import digest_of
 from ._models import Plan
 from ._paths import is_name, is_path
@@ -51,7 +51,7 @@ def files_of(store: Store, plan: Plan, each: CellStanding) -> Iterator[Incoming]
     for kept in run.artifacts.values():
         if not is_path(kept.name):
             raise Damaged(f"the name of its artefact {kept.name!r:.200} leads out of its folder")
-        if home is None or run.final == BLOBS:
+        if home is None:
             source = _blob(store, kept.digest)
         else:
             source = from_file(home / kept.name)
