@@ -1,4 +1,4 @@
-"""``reconcile``: is every result there, and is it what it was when it was copied? Reads only."""
+"""``reconcile``: is every result there, and is it what it was when it was copied? Changes nothing."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ def reconcile(
     ``step`` is told (files read, files there are). Raises StoreError if the store, or the place of the copies, does not
     answer.
     """
-    standings = standing(store, plan)
+    standings = standing(store, plan, probe=True)
     there = take_inventory(store, plan, standings, quick=quick, threads=threads, step=step)
     return compare(plan, standings, there, unplanned(store, plan), accepted_in(store, plan.sweep))

@@ -59,9 +59,9 @@ def release(
     verified. Asked again it says so, unless something has changed since. Raises UsageError, StoreError.
     """
     wanted = _wanted(verified_as)
-    standings = standing(store, plan)
+    standings = standing(store, plan, probe=True)
     there = take_inventory(store, plan, standings, threads=threads, step=step)
-    standings = standing(store, plan)  # reading takes long: whoever has begun or ended meanwhile counts
+    standings = standing(store, plan, probe=True)  # reading takes long: whoever has begun or ended meanwhile counts
     proof = compare(plan, standings, there, unplanned(store, plan), accepted_in(store, plan.sweep))
     marks = [mark.body for mark in verified(store, plan.sweep)]
     results = results_of(standings)
