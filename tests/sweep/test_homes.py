@@ -57,6 +57,21 @@ def test_what_was_carried_over_by_hand_is_found_there(tmp_path: Path) -> None:
     assert pull(store, plan, tmp_path / "d").exit_code == 0
 
 
+def test_what_was_carried_over_once_is_found_after_another_change(tmp_path: Path) -> None:
+    store, _ = moved(tmp_path)
+    assert run_sweep(store, "A").exit_code == 0
+    (tmp_path / "old" / "a").rename(tmp_path / "new" / "a")
+    shutil.rmtree(tmp_path / "old")
+    (tmp_path / "q").write_text("a t\nb t\nc t\n")
+    plan = plan_sweep(store, "A", ["q"], here=tmp_path, new_version=True, final="third").plan
+    assert [(each.kind, each.cell) for each in reconcile(store, plan).findings] == [("never ran", "c")]
+    assert run_sweep(store, "A").exit_code == 0
+    assert reconcile(store, plan).clean
+    assert pull(store, plan, tmp_path / "d").exit_code == 0
+    with pytest.raises(UsageError, match="lies in"):
+        pull(store, plan, tmp_path / "new" / "x")
+
+
 def test_one_that_was_not_carried_over_is_missing_and_may_be_run_again(tmp_path: Path) -> None:
     store = Store(tmp_path / "s")
     (tmp_path / "q").write_text("a t\nb t\n")

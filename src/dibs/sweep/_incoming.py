@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -40,14 +40,14 @@ class Incoming:
         return f"{self.cell}/{self.name}"
 
 
-def files_of(store: Store, plan: Plan, each: CellStanding) -> Iterator[Incoming]:
-    """What a cell has left. Raises Damaged for a record that no version of dibs wrote."""
+def files_of(store: Store, plan: Plan, each: CellStanding, known: Sequence[Path] = ()) -> Iterator[Incoming]:
+    """What a cell has left. ``known``: as in ``home_of``. Raises Damaged for a record that no version of dibs wrote."""
     name, run = each.cell.name, each.counts
     if run is None or not run.artifacts:
         raise Damaged("it claims to be done, and its record names no artefacts: dibs sweep reconcile")
     if not is_name(name):
         raise Damaged("its name is no name of a folder")
-    home = home_of(store, plan, name, run)
+    home = home_of(store, plan, name, run, known)
     for kept in run.artifacts.values():
         if not is_path(kept.name):
             raise Damaged(f"the name of its artefact {kept.name!r:.200} leads out of its folder")

@@ -14,7 +14,7 @@ from dibs.store import Store, blob_key
 
 from ._files import chunks_of, files_in, hash_chunks, hash_file
 from ._findings import Inventory, Lying
-from ._homes import ASIDE, BLOBS, final_place, home_of, place_named
+from ._homes import ASIDE, BLOBS, final_place, home_of, place_named, places_of
 from ._models import Plan
 from ._paths import is_name
 from ._runs import CellStanding
@@ -73,12 +73,13 @@ def _homes(
     """
     homes: dict[str, Path] = {}
     also: dict[str, str] = {}
+    known = places_of(store, plan)
     gone: dict[Path, list[bool]] = {}  # place -> of each of its cells whether a copy is to be seen
     for each in standings:
         name, run = each.cell.name, each.counts
         if run is None or run.state != "done":
             continue
-        home, named = home_of(store, plan, name, run), place_named(store, plan, run)
+        home, named = home_of(store, plan, name, run, known), place_named(store, plan, run)
         if home is None or named is None:
             continue
         ours = plan.task.final is None and named == place
