@@ -72,6 +72,20 @@ def test_what_was_carried_over_once_is_found_after_another_change(tmp_path: Path
         pull(store, plan, tmp_path / "new" / "x")
 
 
+def test_a_single_result_in_a_place_without_its_mark_is_not_run_again_unasked(tmp_path: Path) -> None:
+    store, plan = moved(tmp_path)
+    assert run_sweep(store, "A").exit_code == 0
+    (tmp_path / "old").rename(tmp_path / "away")
+    (tmp_path / "old").mkdir()  # a mount point, and nothing is mounted
+    told = retry(store, plan)
+    assert [(each.cell, each.how, each.code) for each in told.decisions] == [("a", None, 1)]
+    assert "its place has no .dibs-final: is it mounted? --yes, if so" in told.decisions[0].why
+    assert [(each.cell, each.how) for each in retry(store, plan, yes=True, dry=True).decisions] == [("a", "renew")]
+    assert [(each.cell, each.how) for each in retry(store, plan, ["a"], dry=True).decisions] == [("a", "renew")]
+    (tmp_path / "away" / ".dibs-final").rename(tmp_path / "old" / ".dibs-final")  # it is mounted, and a is not there
+    assert [(each.cell, each.how) for each in retry(store, plan).decisions] == [("a", "renew")]
+
+
 def test_one_that_was_not_carried_over_is_missing_and_may_be_run_again(tmp_path: Path) -> None:
     store = Store(tmp_path / "s")
     (tmp_path / "q").write_text("a t\nb t\n")

@@ -15,9 +15,10 @@ from ._marks import places
 from ._models import Plan
 from ._runs import CellStanding, Run
 
-__all__ = ["ASIDE", "BLOBS", "done_in", "final_place", "home_of", "place_named", "places_of"]
+__all__ = ["ASIDE", "BLOBS", "MARK", "done_in", "final_place", "home_of", "place_named", "places_of", "unmarked"]
 
 ASIDE = ".quarantine"
+MARK = ".dibs-final"  #: whose the place is
 BLOBS = "blobs"  #: where copies are that are no files of a folder
 
 
@@ -53,6 +54,17 @@ def home_of(store: Store, plan: Plan, name: str, run: Run, known: Sequence[Path]
         return None
     tried = [place / name for place in dict.fromkeys((named, now, *known))]
     return next((there for there in tried if there.is_dir() and not there.is_symlink()), now / name)
+
+
+def unmarked(store: Store, plan: Plan, standings: Iterable[CellStanding]) -> list[str]:
+    """The cells that are done, and in whose place, which is there, the mark is missing that it got: it may be not mounted here."""
+    marked = places_of(store, plan)
+    found = []
+    for each in standings:
+        named = place_named(store, plan, each.counts) if each.state == "done" and each.counts is not None else None
+        if named in marked and named.is_dir() and not (named / MARK).is_dir():
+            found.append(each.cell.name)
+    return found
 
 
 def done_in(store: Store, plan: Plan, standings: Iterable[CellStanding]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from dibs.errors import StoreError
 from dibs.store import Store, SweepKeys, blob_key
