@@ -92,13 +92,21 @@ def _make(store: Store, place: Path, ours: dict[str, str]) -> Mapping[str, objec
 
 
 def check_place(
-    store: Store | None, root: Path | None, plan: Plan, new: Collection[str], outs: Iterable[tuple[str, str]]
+    store: Store | None,
+    root: Path | None,
+    plan: Plan,
+    new: Collection[str],
+    outs: Iterable[tuple[str, str]],
+    *,
+    moved: bool = True,
 ) -> None:
     """Before anything is written: that no other thing is in the way of ``--final``. ``new``: cells that nobody can have
-    run; ``outs``: (cell, the folder it would write to). Raises UsageError, RefusedError (another sweep's)."""
+    run; ``outs``: (cell, the folder it would write to); ``moved``: it is another place than before. Raises UsageError, RefusedError (another sweep's)."""
     if plan.task.final is None:
         return
     place = Path(plan.task.final)
+    if moved and place.is_file():
+        raise UsageError(f"--final {place} is a file: name a folder")
     nonce = str(store.marker.get("nonce") or store.url) if store is not None else ""
     there = _owner(place)
     if there is not None:
