@@ -77,6 +77,11 @@ def test_a_single_result_in_a_place_without_its_mark_is_not_run_again_unasked(tm
     assert run_sweep(store, "A").exit_code == 0
     (tmp_path / "old").rename(tmp_path / "away")
     (tmp_path / "old").mkdir()  # a mount point, and nothing is mounted
+    (lost,) = reconcile(store, plan).findings
+    assert (lost.kind, lost.cell) == ("claimed done but no artefact", "a")
+    assert lost.cure.startswith(
+        "mount its place, which has no .dibs-final here; if it is lost indeed: dibs sweep retry a"
+    )
     told = retry(store, plan)
     assert [(each.cell, each.how, each.code) for each in told.decisions] == [("a", None, 1)]
     assert "its place has no .dibs-final: is it mounted? --yes, if so" in told.decisions[0].why

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dibs.store import Store
 
 from ._findings import Reconciled
+from ._homes import unmarked
 from ._inventory import Step, take_inventory
 from ._marks import accepted_in
 from ._models import Plan
@@ -25,4 +26,6 @@ def reconcile(
     """
     standings = standing(store, plan, probe=True)
     there = take_inventory(store, plan, standings, quick=quick, threads=threads, step=step)
-    return compare(plan, standings, there, unplanned(store, plan), accepted_in(store, plan.sweep))
+    return compare(
+        plan, standings, there, unplanned(store, plan), accepted_in(store, plan.sweep), unmarked(store, plan, standings)
+    )
