@@ -13,7 +13,7 @@ from tests.cell.programs import number_in, until
 from tests.sweep.sweeping import NAME, sha, stood, sweep
 
 from dibs import Store
-from dibs.sweep import newest_plan, reconcile, run_sweep
+from dibs.sweep import newest_plan, plan_sweep, pull, reconcile, run_sweep
 from dibs.upkeep import check, find_garbage
 
 pytestmark = pytest.mark.usefixtures("credentials")
@@ -62,6 +62,37 @@ def test_copies_of_a_bucket_may_go_to_a_folder(
     )
     assert run_sweep(store, NAME).exit_code == 0
     assert (tmp_path / "kept" / "c0" / "best.pth").read_bytes() == (tmp_path / "c0.toml").read_bytes()
+
+
+def test_a_bucket_s_sweep_may_get_a_folder_while_cells_are_done(
+    server: Server, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIBS_WORK", str(tmp_path / "disk"))
+    store, _ = sweep(tmp_path, 2, SCRIPT, artifacts=("best.pth",), store=bucket(server, place))
+    assert run_sweep(store, NAME).exit_code == 0
+    config = tmp_path / "later.toml"
+    config.write_text("later\n")
+    (tmp_path / "more.queue").write_text("later.toml t 3\n")
+    kept = tmp_path / "kept"
+    plan_sweep(store, NAME, ["more.queue"], here=tmp_path, new_version=True, final=str(kept))
+    end = run_sweep(store, NAME)
+    assert (end.exit_code, end.states) == (0, {"done": 3})
+    assert sorted(path.name for path in kept.iterdir()) == [".dibs-final", "later"]
+    plan = newest_plan(store, NAME)
+    assert reconcile(store, plan).clean
+    assert pull(store, plan, tmp_path / "d").exit_code == 0
+    assert [(tmp_path / "d" / name / "best.pth").read_bytes() for name in ("c0", "later")] == [
+        (tmp_path / f"{name}.toml").read_bytes() for name in ("c0", "later")
+    ]
+
+
+def test_blobs_need_no_folder(server: Server, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DIBS_WORK", str(tmp_path / "disk"))
+    store, _ = sweep(tmp_path, 1, SCRIPT, artifacts=("best.pth",), store=bucket(server, place))
+    assert run_sweep(store, NAME).exit_code == 0
+    plan_sweep(store, NAME, [], here=tmp_path, new_version=True, final=str(tmp_path / "kept"))
+    (tmp_path / "kept").rename(tmp_path / "unmounted")
+    assert reconcile(store, newest_plan(store, NAME)).clean
 
 
 def test_another_machine_goes_on_after_a_kill(server: Server, place: str, tmp_path: Path) -> None:

@@ -167,6 +167,52 @@ def test_copies_of_a_killed_run_are_removed_by_the_next_one_and_no_others(
     assert not (tmp_path / "dibs-program-used").exists()
 
 
+def test_copies_that_nobody_said_to_be_his_go_after_a_day(
+    here: Path, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    for name, owner, age_s in (("none", None, 1e5), ("half", "", 1e5), ("begun", None, 0.0)):  # killed at once
+        folder = tmp_path / f"dibs-program-{name}"
+        (folder / "0").mkdir(parents=True)
+        if owner is not None:
+            (folder / "owner.json").write_text(owner)
+        os.utime(folder, (store.machine.clock.wall() - age_s,) * 2)
+    with freeze(of(here, "./train.sh"), store, "spam"):
+        pass
+    assert [path.name for path in tmp_path.glob("dibs-program-*")] == ["dibs-program-begun"]
+
+
+@pytest.mark.parametrize("step", ["tempfile.mkdtemp", "pathlib.Path.write_text"])
+def test_no_room_for_private_copies_is_said_with_its_place(
+    here: Path, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    def full(*_: object, **_more: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(step, full)
+    with (
+        pytest.raises(StoreError, match=f"no room in {tmp_path} for private copies.*No space left on device"),
+        freeze(of(here, "./train.sh"), store, "spam"),
+    ):
+        pass
+    assert list(tmp_path.glob("dibs-program-*")) == []
+
+
+def test_where_there_is_no_temporary_folder_they_lie_in_the_work_folder(
+    here: Path, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none() -> str:
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']")
+
+    monkeypatch.setattr("tempfile.gettempdir", none)
+    monkeypatch.setenv("DIBS_WORK", str(tmp_path / "new" / "work"))
+    with freeze(of(here, "./train.sh"), store, "spam") as frozen:
+        assert Path(frozen.frozen["./train.sh"]).is_relative_to(tmp_path / "new" / "work")
+    assert list((tmp_path / "new" / "work").iterdir()) == []
+
+
 def test_where_no_lock_can_tell_they_stay_for_a_day(
     here: Path, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

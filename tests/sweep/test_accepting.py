@@ -143,6 +143,20 @@ def test_one_that_is_silent_shuts_it_until_somebody_says_that_it_is_gone(store: 
     assert kinds(store) == [("quiet", "b", True)]
 
 
+def test_an_attempt_is_silent_also_where_nobody_else_has_moved_since(store: Store, tmp_path: Path) -> None:
+    plan = planned(store, "a", "b")
+    finish(store, plan, "a")
+    silent(store, begin(store, plan, "b", me="two"))
+    dropped(store, plan, "b")
+    for path in (Path(store.url) / SweepKeys(NAME).attempt(0, 0)).parent.iterdir():
+        stamp = min(path.stat().st_mtime, (Path(store.url) / SweepKeys(NAME).attempt(1, 0)).stat().st_mtime)
+        os.utime(path, (stamp, stamp))
+    fresh = newest_plan(Store(store.url), NAME)
+    assert accept(Store(store.url), fresh, ["b"], approve="Ann")[0].doubt.kind == "quiet"
+    assert kinds(store) == [("accepted", "b", False)]
+    assert code(store, tmp_path) == 0
+
+
 def test_a_silent_attempt_that_would_replace_a_result_shuts_it(store: Store, tmp_path: Path) -> None:
     plan = planned(store, "a")
     first, later = begin(store, plan, "a"), begin(store, plan, "a", me="later")

@@ -57,6 +57,40 @@ def test_what_was_carried_over_by_hand_is_found_there(tmp_path: Path) -> None:
     assert pull(store, plan, tmp_path / "d").exit_code == 0
 
 
+def test_what_was_carried_over_once_is_found_after_another_change(tmp_path: Path) -> None:
+    store, _ = moved(tmp_path)
+    assert run_sweep(store, "A").exit_code == 0
+    (tmp_path / "old" / "a").rename(tmp_path / "new" / "a")
+    shutil.rmtree(tmp_path / "old")
+    (tmp_path / "q").write_text("a t\nb t\nc t\n")
+    plan = plan_sweep(store, "A", ["q"], here=tmp_path, new_version=True, final="third").plan
+    assert [(each.kind, each.cell) for each in reconcile(store, plan).findings] == [("never ran", "c")]
+    assert run_sweep(store, "A").exit_code == 0
+    assert reconcile(store, plan).clean
+    assert pull(store, plan, tmp_path / "d").exit_code == 0
+    with pytest.raises(UsageError, match="lies in"):
+        pull(store, plan, tmp_path / "new" / "x")
+
+
+def test_a_single_result_in_a_place_without_its_mark_is_not_run_again_unasked(tmp_path: Path) -> None:
+    store, plan = moved(tmp_path)
+    assert run_sweep(store, "A").exit_code == 0
+    (tmp_path / "old").rename(tmp_path / "away")
+    (tmp_path / "old").mkdir()  # a mount point, and nothing is mounted
+    (lost,) = reconcile(store, plan).findings
+    assert (lost.kind, lost.cell) == ("claimed done but no artefact", "a")
+    assert lost.cure.startswith(
+        "mount its place, which has no .dibs-final here; if it is lost indeed: dibs sweep retry a"
+    )
+    told = retry(store, plan)
+    assert [(each.cell, each.how, each.code) for each in told.decisions] == [("a", None, 1)]
+    assert "its place has no .dibs-final: is it mounted? --yes, if so" in told.decisions[0].why
+    assert [(each.cell, each.how) for each in retry(store, plan, yes=True, dry=True).decisions] == [("a", "renew")]
+    assert [(each.cell, each.how) for each in retry(store, plan, ["a"], dry=True).decisions] == [("a", "renew")]
+    (tmp_path / "away" / ".dibs-final").rename(tmp_path / "old" / ".dibs-final")  # it is mounted, and a is not there
+    assert [(each.cell, each.how) for each in retry(store, plan).decisions] == [("a", "renew")]
+
+
 def test_one_that_was_not_carried_over_is_missing_and_may_be_run_again(tmp_path: Path) -> None:
     store = Store(tmp_path / "s")
     (tmp_path / "q").write_text("a t\nb t\n")

@@ -217,3 +217,33 @@ def test_a_place_that_is_something_else_already_is_refused(
         plan_sweep(store, "B", ["q"], WORDS, here=tmp_path, final="elsewhere")
     (tmp_path / "q").write_text("a t\nb t\nc t\n")
     assert plan_sweep(store, "A", ["q"], here=tmp_path).plan.version == 1
+
+
+def test_a_file_in_the_way_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("x")
+    (tmp_path / "q").write_text("a t\n")
+    store = Store(tmp_path / "s")
+    with pytest.raises(UsageError, match="taken is a file: name a folder"):
+        plan_sweep(store, "A", ["q"], WORDS, here=tmp_path, artifacts=["best.pth"], final="taken")
+    plan_sweep(store, "A", ["q"], WORDS, here=tmp_path, artifacts=["best.pth"])
+    with pytest.raises(UsageError, match="taken is a file: name a folder"):
+        plan_sweep(store, "A", ["q"], here=tmp_path, final="taken", new_version=True)
+    assert newest_plan(store, "A").version == 0
+
+
+@pytest.mark.parametrize("field", ["final", "out", "group", "writable", "deny_read", "freeze"])
+def test_a_zero_byte_is_refused(tmp_path: Path, field: str) -> None:
+    (tmp_path / "q").write_text("a t\n")
+    value: Any = "a\0b" if field in ("final", "out", "group") else ["a\0b"]
+    store = Store(tmp_path / "s")
+    with pytest.raises(UsageError, match=f"{field.replace('_', '-')} .*zero byte"):
+        plan_sweep(store, "A", ["q"], WORDS, here=tmp_path, isolate=True, artifacts=["best.pth"], **{field: value})
+
+
+@pytest.mark.parametrize("field", ["final", "writable"])
+def test_a_home_that_nobody_has_is_refused(tmp_path: Path, field: str) -> None:
+    (tmp_path / "q").write_text("a t\n")
+    value: Any = "~no-such-user/x" if field == "final" else ["~no-such-user/x"]
+    store = Store(tmp_path / "s")
+    with pytest.raises(UsageError, match="there is no home folder of no-such-user"):
+        plan_sweep(store, "A", ["q"], WORDS, here=tmp_path, isolate=True, artifacts=["best.pth"], **{field: value})

@@ -63,10 +63,18 @@ def freeze(command: Command, store: Store, study: str, me: str | None = None) ->
 
 @contextmanager
 def private_folder(store: Store) -> Iterator[Path]:
-    """A folder for private copies, removed at the end; what killed runs have left there goes, too. Raises OSError."""
-    base = Path(tempfile.mkdtemp(prefix=PREFIX, dir=_place(store)))
+    """A folder for private copies, removed at the end; what killed runs have left there goes, too. Raises StoreError."""
+    place = "the temporary folder"
     try:
-        _sweep(base, store)
+        place = _place(store)
+        base = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
+    except OSError as wrong:
+        raise _no_room(place, wrong) from wrong
+    try:
+        try:
+            _sweep(base, store)
+        except OSError as wrong:
+            raise _no_room(place, wrong) from wrong
         yield base
     finally:
         let_go(base)
@@ -86,16 +94,24 @@ def _prefix(study: str) -> str:
     return f"program/{study}/"
 
 
-def _place(store: Store) -> str | None:
-    """Where the copies go: the temporary folder, unless nothing may be executed there."""
-    usual = tempfile.gettempdir()
+def _no_room(place: str, wrong: OSError) -> StoreError:
+    return StoreError(
+        f"there is no room in {place} for private copies of the scripts: {wrong.strerror or wrong}; see TMPDIR"
+    )
+
+
+def _place(store: Store) -> str:
+    """Where the copies go: the temporary folder, unless there is none, or nothing may be executed there. Raises OSError."""
+    root = os.environ.get("DIBS_WORK") or store.backend.root
     try:
-        if not os.statvfs(usual).f_flag & getattr(os, "ST_NOEXEC", 0):
+        usual = tempfile.gettempdir()
+        if root is None or not os.statvfs(usual).f_flag & getattr(os, "ST_NOEXEC", 0):
             return usual
     except OSError:
-        pass
-    root = os.environ.get("DIBS_WORK") or store.backend.root
-    return str(root) if root is not None else usual
+        if root is None:
+            raise
+    Path(root).mkdir(parents=True, exist_ok=True)
+    return str(root)
 
 
 def _sweep(base: Path, store: Store) -> None:
@@ -105,10 +121,22 @@ def _sweep(base: Path, store: Store) -> None:
     for other in base.parent.glob(f"{PREFIX}*"):
         with suppress(OSError, ValueError, TypeError):
             old = machine.clock.wall() - other.stat().st_mtime > _OLD_S
-            if machine.gone(Who(**json.loads((other / OWNER).read_text()))):
+            owner = _owner(other)
+            if owner is None:
+                if old:
+                    shutil.rmtree(other, ignore_errors=True)
+            elif machine.gone(owner):
                 with alone(other) as free:
                     if old if free is None else free:
                         shutil.rmtree(other, ignore_errors=True)
+
+
+def _owner(base: Path) -> Who | None:
+    """Whose copies they are; None where he was killed before he had said so. Raises OSError, TypeError for another form of it."""
+    try:
+        return Who(**json.loads((base / OWNER).read_text()))
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None
 
 
 def copied(

@@ -155,8 +155,7 @@ def _say_task(planned: Planned, store: str) -> None:
         out(f"script     {safe(name)} {digest}")
     before = planned.before
     if before is not None and before.task.final != plan.task.final and len(plan.active) > len(ahead.left):
-        was = safe(before.task.final) if before.task.final is not None else "the store"
-        out(f"copies     of cells that are done stay in {was}, and are read from there")
+        out("copies     of cells that are done stay where they are, and are read from there")
     kept = ", ".join(map(safe, plan.task.artifacts))
     where = safe(plan.task.final) if plan.task.final is not None else "the store"
     out(

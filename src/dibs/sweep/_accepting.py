@@ -48,7 +48,7 @@ def accept(
         if plan.named(name) is None:
             raise NotFound(f"sweep {plan.sweep!r} has no cell {name!r}: {meant(plan, name)}")
     found: list[Doubt] = []
-    for each in standing(store, plan):
+    for each in standing(store, plan, probe=True):
         if each.cell.name in names:
             asked = list(doubts(each))
             if not asked:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from dibs.errors import StoreError
 from dibs.store import Store, SweepKeys, blob_key
 
 from ._bring import Damaged, Source, from_file
 from ._files import hash_file
-from ._homes import BLOBS, home_of
+from ._homes import home_of
 from ._manifest import digest_of
 from ._models import Plan
 from ._paths import is_name, is_path
@@ -40,18 +41,18 @@ class Incoming:
         return f"{self.cell}/{self.name}"
 
 
-def files_of(store: Store, plan: Plan, each: CellStanding) -> Iterator[Incoming]:
-    """What a cell has left. Raises Damaged for a record that no version of dibs wrote."""
+def files_of(store: Store, plan: Plan, each: CellStanding, known: Sequence[Path] = ()) -> Iterator[Incoming]:
+    """What a cell has left. ``known``: as in ``home_of``. Raises Damaged for a record that no version of dibs wrote."""
     name, run = each.cell.name, each.counts
     if run is None or not run.artifacts:
         raise Damaged("it claims to be done, and its record names no artefacts: dibs sweep reconcile")
     if not is_name(name):
         raise Damaged("its name is no name of a folder")
-    home = home_of(store, plan, name, run)
+    home = home_of(store, plan, name, run, known)
     for kept in run.artifacts.values():
         if not is_path(kept.name):
             raise Damaged(f"the name of its artefact {kept.name!r:.200} leads out of its folder")
-        if home is None or run.final == BLOBS:
+        if home is None:
             source = _blob(store, kept.digest)
         else:
             source = from_file(home / kept.name)

@@ -14,16 +14,15 @@ from dibs.store import Store, blob_key
 
 from ._files import chunks_of, files_in, hash_chunks, hash_file
 from ._findings import Inventory, Lying
-from ._homes import ASIDE, BLOBS, final_place, home_of, place_named
+from ._homes import ASIDE, BLOBS, MARK, final_place, home_of, place_named, places_of
 from ._models import Plan
 from ._paths import is_name
 from ._runs import CellStanding
 
-__all__ = ["MANIFEST", "OWNER", "Step", "take_inventory"]
+__all__ = ["MANIFEST", "Step", "take_inventory"]
 
 Step = Callable[[int, int], None]
 MANIFEST = "manifest.json"
-OWNER = ".dibs-final"  #: whose the place is
 _THREADS = 4
 
 
@@ -73,12 +72,13 @@ def _homes(
     """
     homes: dict[str, Path] = {}
     also: dict[str, str] = {}
+    known = places_of(store, plan)
     gone: dict[Path, list[bool]] = {}  # place -> of each of its cells whether a copy is to be seen
     for each in standings:
         name, run = each.cell.name, each.counts
         if run is None or run.state != "done":
             continue
-        home, named = home_of(store, plan, name, run), place_named(store, plan, run)
+        home, named = home_of(store, plan, name, run, known), place_named(store, plan, run)
         if home is None or named is None:
             continue
         ours = plan.task.final is None and named == place
@@ -127,7 +127,7 @@ def _folders(place: Path) -> tuple[list[str], list[str]]:
     except OSError as wrong:
         raise StoreError(f"{place}, where durable copies lie, cannot be read: {wrong.strerror or wrong}") from wrong
     for each in found:
-        if each.name.startswith(".part-") or each.name in (ASIDE, OWNER):
+        if each.name.startswith(".part-") or each.name in (ASIDE, MARK):
             continue
         (cells if is_name(each.name) and each.is_dir(follow_symlinks=False) else stray).append(each.name)
     return cells, stray

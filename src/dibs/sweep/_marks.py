@@ -27,6 +27,7 @@ __all__ = [
     "claim_release",
     "mark_verified",
     "placed",
+    "places",
     "releases",
     "revoke",
     "verified",
@@ -88,6 +89,12 @@ def placed(store: Store, sweep: str, place: str) -> Mapping[str, Any] | None:
     return next(
         (mark.body for mark in reversed(_read(store, sweep, "placed", names)) if mark.body.get("place") == place), None
     )
+
+
+def places(store: Store, sweep: str) -> list[str]:
+    """Every folder that ever got a mark of this sweep, sorted."""
+    found = (mark.body.get("place") for mark in _read(store, sweep, "placed", _names(store, sweep, "placed")))
+    return sorted({place for place in found if isinstance(place, str)})
 
 
 def claim_placed(store: Store, sweep: str, place: str, token: str, me: str | None = None) -> bool:

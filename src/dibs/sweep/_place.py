@@ -18,8 +18,7 @@ from typing import Any
 from dibs.errors import RefusedError, StoreError, UsageError
 from dibs.store import Store
 
-from ._homes import done_in
-from ._inventory import OWNER
+from ._homes import MARK, done_in
 from ._marks import claim_placed, placed
 from ._models import Plan
 from ._standing import standing
@@ -44,7 +43,7 @@ def claim_place(store: Store, plan: Plan, *, anew: bool = False, me: str | None 
     known = None if anew else placed(store, plan.sweep, str(place))
     mark = _demand(place, ours)
     if mark is None and known is not None:
-        raise StoreError(_elsewhere(place, plan, known, f"has not the {OWNER} that it got"))
+        raise StoreError(_elsewhere(place, plan, known, f"has not the {MARK} that it got"))
     if mark is None:
         done = done_in(store, plan, standing(store, plan))
         if done and not any((place / cell).is_dir() for cell in done):
@@ -58,7 +57,7 @@ def claim_place(store: Store, plan: Plan, *, anew: bool = False, me: str | None 
     if known is None and not claim_placed(store, plan.sweep, str(place), token, me):
         known = placed(store, plan.sweep, str(place))
     if known is not None and token != known.get("token"):
-        raise StoreError(_elsewhere(place, plan, known, f"has another {OWNER} than it got"))
+        raise StoreError(_elsewhere(place, plan, known, f"has another {MARK} than it got"))
 
 
 def _elsewhere(place: Path, plan: Plan, known: Mapping[str, Any], seen: str) -> str:
@@ -82,7 +81,7 @@ def _make(store: Store, place: Path, ours: dict[str, str]) -> Mapping[str, objec
             file.flush()
             os.fsync(file.fileno())
         try:
-            part.rename(place / OWNER)
+            part.rename(place / MARK)
         except OSError as wrong:
             if wrong.errno not in (errno.EEXIST, errno.ENOTEMPTY):
                 raise
@@ -93,13 +92,21 @@ def _make(store: Store, place: Path, ours: dict[str, str]) -> Mapping[str, objec
 
 
 def check_place(
-    store: Store | None, root: Path | None, plan: Plan, new: Collection[str], outs: Iterable[tuple[str, str]]
+    store: Store | None,
+    root: Path | None,
+    plan: Plan,
+    new: Collection[str],
+    outs: Iterable[tuple[str, str]],
+    *,
+    moved: bool = True,
 ) -> None:
     """Before anything is written: that no other thing is in the way of ``--final``. ``new``: cells that nobody can have
-    run; ``outs``: (cell, the folder it would write to). Raises UsageError, RefusedError (another sweep's)."""
+    run; ``outs``: (cell, the folder it would write to); ``moved``: it is another place than before. Raises UsageError, RefusedError (another sweep's)."""
     if plan.task.final is None:
         return
     place = Path(plan.task.final)
+    if moved and place.is_file():
+        raise UsageError(f"--final {place} is a file: name a folder")
     nonce = str(store.marker.get("nonce") or store.url) if store is not None else ""
     there = _owner(place)
     if there is not None:
@@ -156,7 +163,7 @@ def _demand(place: Path, ours: dict[str, str]) -> Mapping[str, object] | None:
 def _owner(place: Path) -> dict[str, object] | None:
     """What the place says of itself; None if it says nothing. Something that does not read is somebody's."""
     try:
-        data = (place / OWNER / _FILE).read_bytes()
+        data = (place / MARK / _FILE).read_bytes()
     except OSError:
         return None  # not there, or nobody can say: whoever writes there will see
     try:

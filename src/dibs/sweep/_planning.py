@@ -82,7 +82,7 @@ class Planning:
         if moved and before is not None:
             check_apart_from(before, plan)
         new = [cell.name for cell in plan.cells] if moved else growth.appended
-        check_place(store, store.backend.root if store is not None else root, plan, new, outs)
+        check_place(store, store.backend.root if store is not None else root, plan, new, outs, moved=moved)
         ahead = outlook(store, plan, root)
         if ahead.short and not self.over_budget:
             raise RefusedError(

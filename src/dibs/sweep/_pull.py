@@ -17,7 +17,7 @@ from dibs.errors import StoreError, UsageError
 from dibs.store import Store
 
 from ._bring import Damaged, bring, folder_in, put_whole
-from ._homes import ASIDE, final_place, place_named
+from ._homes import ASIDE, final_place, place_named, places_of
 from ._incoming import Incoming, files_of
 from ._manifest import Manifest, PulledCell, PulledFile, digest_of, plan_digest
 from ._models import Plan
@@ -75,8 +75,9 @@ def pull(
     holds something else, or a link is in the way), StoreError (it cannot be written, or the store does not answer).
     """
     standings = [each for each in standing(store, plan) if each.active]
+    known = places_of(store, plan)
     places = {place_named(store, plan, each.counts) for each in standings if each.state == "done" and each.counts}
-    for place in (store.backend.root, final_place(store, plan), *places):
+    for place in (store.backend.root, final_place(store, plan), *places, *known):
         if place is not None and Path(os.path.realpath(dest)).is_relative_to(os.path.realpath(place)):
             raise UsageError(f"{dest} lies in {place}, and would go where that goes: bring the results somewhere else")
     folder = _open(Path(dest), store, plan)
@@ -88,7 +89,7 @@ def pull(
             troubles.append(Trouble(each.cell.name, None, _why(each)))
             continue
         try:
-            wanted += files_of(store, plan, each)
+            wanted += files_of(store, plan, each, known)
         except Damaged as wrong:
             troubles.append(Trouble(each.cell.name, None, str(wrong)))
     for one in wanted:

@@ -22,6 +22,7 @@ _ASKED = {  # where a person has to say
     CONFIG: "dibs sweep accept {cell} --approve NAME, if you know that it read the planned one; else " + AGAIN,
     QUIET: "wait for it; if its machine is gone for good: dibs sweep accept {cell} --approve NAME",
 }
+_MOUNT = "mount its place, which has no .dibs-final here; if it is lost indeed: "
 
 
 def compare(
@@ -30,15 +31,19 @@ def compare(
     inventory: Inventory,
     unplanned: Iterable[Finding] = (),
     accepted: Collection[Accepted] = (),
+    unmarked: Collection[str] = (),
 ) -> Reconciled:
     """Every difference between the plan, what the attempts say and what lies there, in the order of the roster.
 
-    ``unplanned``: what the queue files say beyond the plan; ``accepted``: what people have answered for.
+    ``unplanned``: what the queue files say beyond the plan; ``accepted``: what people have answered for; ``unmarked``: cells
+    whose place may be not mounted here.
     """
     findings: list[Finding] = [*unplanned, *_names(plan)]
     proven = []
     for each in standings:
         found = [*_cell(plan, each, inventory), *_asked(each, accepted)]
+        if each.cell.name in unmarked:
+            found = [_perhaps_unmounted(one) for one in found]
         findings += found
         if each.active and each.state == "done" and not any(one.fault for one in found):
             proven.append(each.cell.name)
@@ -47,6 +52,11 @@ def compare(
         findings.append(finding("unexpected", None, name, "no cell of the sweep has this name"))
     findings += [finding("unexpected", None, name, "it is no folder of a cell's results") for name in inventory.stray]
     return Reconciled(tuple(findings), tuple(proven), len(plan.active), inventory.quick, inventory.where)
+
+
+def _perhaps_unmounted(one: Finding) -> Finding:
+    """Nobody should run a cell again whose copy is only not to be seen from here."""
+    return replace(one, cure=f"{_MOUNT}{one.cure}") if one.kind in ("claimed done but no artefact", "missing") else one
 
 
 def _names(plan: Plan) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from dibs.errors import UsageError
 from dibs.store import Store
 
 from ._gate import Gate, gate, results_of
+from ._homes import unmarked
 from ._inventory import Step, take_inventory
 from ._manifest import plan_digest
 from ._marks import accepted_in, claim_release, releases, verified
@@ -59,10 +60,12 @@ def release(
     verified. Asked again it says so, unless something has changed since. Raises UsageError, StoreError.
     """
     wanted = _wanted(verified_as)
-    standings = standing(store, plan)
+    standings = standing(store, plan, probe=True)
     there = take_inventory(store, plan, standings, threads=threads, step=step)
-    standings = standing(store, plan)  # reading takes long: whoever has begun or ended meanwhile counts
-    proof = compare(plan, standings, there, unplanned(store, plan), accepted_in(store, plan.sweep))
+    standings = standing(store, plan, probe=True)  # reading takes long: whoever has begun or ended meanwhile counts
+    proof = compare(
+        plan, standings, there, unplanned(store, plan), accepted_in(store, plan.sweep), unmarked(store, plan, standings)
+    )
     marks = [mark.body for mark in verified(store, plan.sweep)]
     results = results_of(standings)
     told = gate(plan, proof, results, marks, approve=approve, wanted=wanted)

@@ -11,6 +11,7 @@ from dibs.study._view import view_of
 
 from ._configs import config_places
 from ._files import hash_file
+from ._homes import unmarked
 from ._inventory import Step
 from ._models import Cell, Plan
 from ._named import meant
@@ -74,7 +75,16 @@ def retry(
     }
     standings = standing(store, plan)
     changed = {cell.name: how for cell in plan.active for how in _changed(plan, cell)}
-    decisions = decide(standings, damaged, changed, named=names, forced=force, limit=limit, yes=yes)
+    decisions = decide(
+        standings,
+        damaged,
+        changed,
+        named=names,
+        forced=force,
+        limit=limit,
+        yes=yes,
+        unmarked=unmarked(store, plan, standings),
+    )
     if not dry:
         plan = _do(store, plan, decisions, me)
     return Retried(tuple(decisions), plan, dry, edited_scripts(plan.task) if decisions else ())

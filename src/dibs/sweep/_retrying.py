@@ -67,15 +67,16 @@ def decide(
     forced: Collection[str] = (),
     limit: int = 2,
     yes: bool = False,
+    unmarked: Collection[str] = (),
 ) -> list[Decision]:
     """One decision for each cell that failed, is damaged, or was named, in the order of the roster.
 
     ``damaged``: done cells whose copies are not what they should be -> what is wrong; ``changed``: cells whose config's file is
     not what the plan says -> how. ``named``: only these; ``forced``: whatever the class; ``limit``: how many failures of a
-    cell are tried again; ``yes``: room was made on the disk, or all results are indeed damaged.
+    cell are tried again; ``yes``: room was made on the disk, or all results are indeed damaged; ``unmarked``: done cells whose place has not the mark that it got.
     """
     wanted = {*named, *forced}
-    doubtful = {} if yes else _doubtful(standings, damaged)
+    doubtful = {} if yes else _doubtful(standings, damaged, unmarked)
     found = []
     for each in standings:
         name = each.cell.name
@@ -88,7 +89,7 @@ def decide(
             told = Decision(
                 name,
                 None,
-                f"{told.why}; so are all {doubtful[name]} results there: is their place mounted? --yes, if so",
+                f"{told.why}; {doubtful[name]} mounted? --yes, if so",
                 1,
             )
         if told is not None and told.how is not None and name in changed:
@@ -98,14 +99,17 @@ def decide(
     return found
 
 
-def _doubtful(standings: Sequence[CellStanding], damaged: Mapping[str, str]) -> dict[str, int]:
-    """The cells in whose place nothing is as it should be -> how many there are: a place may not be mounted."""
+def _doubtful(
+    standings: Sequence[CellStanding], damaged: Mapping[str, str], unmarked: Collection[str]
+) -> dict[str, str]:
+    """The cells whose place may not be mounted, since its mark is missing, or nothing there is as it should be -> that, in words."""
     places: dict[str, list[str]] = {}
     for each in standings:
         if each.state == "done" and each.counts is not None:
             places.setdefault(str(PurePath(each.counts.final or "").parent), []).append(each.cell.name)
     found = [names for names in places.values() if len(names) > 1 and all(name in damaged for name in names)]
-    return {name: len(names) for names in found for name in names}
+    all_of = {name: f"so are all {len(names)} results there: is their place" for names in found for name in names}
+    return dict.fromkeys(unmarked, "its place has no .dibs-final: is it") | all_of
 
 
 def _decide(each: CellStanding, damage: str | None, force: bool, limit: int, yes: bool) -> Decision | None:

@@ -125,13 +125,7 @@ def run_sweep(
     except OSError as wrong:  # mended meanwhile, perhaps; else each cell tells, and need not be run again
         log.warning("%s, where copies go, cannot be written now: %s", cells.plan.task.final, wrong.strerror or wrong)
     with ExitStack() as at_end:
-        try:
-            base = at_end.enter_context(private_folder(store))
-        except OSError as wrong:
-            raise StoreError(
-                f"there is no room for private copies of the scripts: {wrong.strerror or wrong}"
-            ) from wrong
-        scripts, task = Scripts(base), cells.plan.task
+        scripts, task = Scripts(at_end.enter_context(private_folder(store))), cells.plan.task
         program = CellProgram(
             scripts.command(store, task), grace_s=grace_s, cells=cells, scripts=scripts, **rules_of(task, store)
         )

@@ -6,10 +6,11 @@ What the attempts of a cell amount to is the fold of a trial's; what they left, 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from dibs.cell import Cause, is_limit
-from dibs.errors import DibsError, RecordError
+from dibs.errors import DibsError, RecordError, StoreError
 from dibs.record import TrialRecord, Who, decode, decode_trial
 from dibs.store import Store, SweepKeys
 from dibs.study._definition import DEFAULT_STALE_S
@@ -30,9 +31,10 @@ _CAUSES = (*map(str, Cause), "anomaly", "config changed", POISON)
 _SCRIPT = "program/"
 
 
-def standing(store: Store, plan: Plan, *, whole: bool = True) -> list[CellStanding]:
+def standing(store: Store, plan: Plan, *, whole: bool = True, probe: bool = False) -> list[CellStanding]:
     """Every cell of the plan as seen now, dropped ones, too. ``whole``: read what finished attempts have left, and why others
-    ended, from their blobs; without it that is known as far as the records' reasons say.
+    ended, from their blobs; without it that is known as far as the records' reasons say. ``probe``: ask the store what time it
+    is, by a file, while anything runs; where nobody else moves an attempt is never quiet otherwise.
 
     Raises StoreError if the store does not answer; what does not parse counts as running, as everywhere.
     """
@@ -40,6 +42,9 @@ def standing(store: Store, plan: Plan, *, whole: bool = True) -> list[CellStandi
     view.refresh(beats=True)
     folds = {cell.n: view.trial(cell.n) for cell in plan.cells}
     seens = {n: list(view.seens(n).values()) for n, folded in folds.items() if folded is not None}
+    if probe and any(not seen.closed for found in seens.values() for seen in found):
+        with suppress(StoreError):  # a store that can only be read knows no better
+            view.newest = max(view.newest, store.now())
     closed = [seen for found in seens.values() for seen in found if seen.closed]
     records = _records(store, view, closed)
     ended = _ended(store, list(records.values())) if whole else {}

@@ -36,6 +36,7 @@ FIELDS = ("out", "name", "sweep", "n", "attempt", "seed", "result", "previous", 
 _QUEUE = ("cfg", "task", "epochs")  # columns that a queue file has, used or not
 _NOT_OUT = ("out", "previous", "result", "seed")
 _MANIFEST = "manifest.json"
+_FOLDERS = ("out", "final", "writable", "deny_read")
 #: fields that are not called as their options are
 _SAID = {
     "words": "the command", "artifacts": "--artifact", "scripts": "the files", "time_s": "--time-limit",
@@ -203,10 +204,14 @@ def _kept(planned: Task) -> dict[str, Any]:
 
 def _checked(wanted: Wanted) -> dict[str, Any]:
     given = dict(wanted.given)
-    for name in ("out", "final", "writable", "deny_read"):
-        said = given.get(name)
-        if any(not each for each in ([said] if isinstance(said, str) else said or ())):
-            raise UsageError(f"--{name.replace('_', '-')} is empty: name a folder, or leave it out")
+    for name in (*_FOLDERS, "group", "freeze"):
+        said = wanted.freeze if name == "freeze" else given.get(name)
+        texts = [said] if isinstance(said, str) else list(map(os.fspath, said or ()))
+        option = "--" + name.replace("_", "-")
+        if name in _FOLDERS and not all(texts):
+            raise UsageError(f"{option} is empty: name a folder, or leave it out")
+        if any("\0" in text for text in texts):
+            raise UsageError(f"{option} holds a zero byte, which no path and no variable can")
     Limits(given.get("time_s"), given.get("memory_bytes"))
     if "artifacts" in given:
         given["artifacts"] = tuple(dict.fromkeys(map(_artifact, given["artifacts"])))
@@ -230,7 +235,10 @@ def _artifact(name: str) -> str:
 
 
 def _whole(here: Path, path: str | os.PathLike[str]) -> str:
-    return os.path.abspath(here / Path(path).expanduser())  # noqa: PTH100 - links stay what they are called
+    try:
+        return os.path.abspath(here / Path(path).expanduser())  # noqa: PTH100 - links stay what they are called
+    except RuntimeError:
+        raise UsageError(f"{path}: there is no home folder of {Path(path).parts[0][1:] or 'yours'}") from None
 
 
 def _text(name: str, value: object) -> str:
