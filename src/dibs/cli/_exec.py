@@ -76,8 +76,8 @@ def verb(words: tuple[str, ...], store: str | None, study: str | None, as_json: 
 
     \b
     Example:
-      dibs exec --space space.toml --store /mnt/shared/studies --study mill --goal min \\
-        --trials 100 --workers 4 -- ./train.sh --lr {lr} --layers {layers}
+      dibs exec --space space.toml --store /mnt/shared/studies --study mill \\
+        --goal min --trials 100 --workers 4 -- ./train.sh {lr} {layers}
 
     The program, and the script it runs, are looked for in this folder ({here}), checked before anything is claimed, and
     run from a private copy. SIGTERM and a second Ctrl-C reach the program, which has --grace to end; so does a program
@@ -86,8 +86,8 @@ def verb(words: tuple[str, ...], store: str | None, study: str | None, as_json: 
     \b
     Exit codes: 0 all trials are settled; 1 trials of this run failed; 2 usage, or
     a program that is not there; 3 store unusable; 4 the study was created
-    otherwise; 6 left unfinished: others run the rest, --time is over, or the study
-    is stopped; 129/130/143 stopped by SIGHUP/Ctrl-C/SIGTERM.
+    otherwise; 6 left unfinished: others run the rest, --time is over, or the
+    study is stopped; 129/130/143 stopped by SIGHUP/Ctrl-C/SIGTERM.
     """
     set_level(logging.WARNING if options["quiet"] else logging.INFO, only_louder=True)
     here = Path.cwd()
