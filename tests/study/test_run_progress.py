@@ -67,6 +67,8 @@ def test_a_trial_that_was_tried_again_is_counted_once() -> None:
     text = told([first, closed(0, attempt=1), closed(1, attempt=1)], io.StringIO())
     assert "[9/10 done, 1 failed, best 0.5" in text
     assert "[10/10 done, best 0.5" in text
+    first = Counted({"done": 8, "failed": 1}, 0.7, 10)
+    assert "[10/10 done, best 0.5" in told([first, closed(0, attempt=1), closed(9)], io.StringIO())
 
 
 def test_a_fast_pace_is_a_plain_number() -> None:

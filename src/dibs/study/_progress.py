@@ -126,8 +126,7 @@ class Progress:
         self._closed_at = self._clock.monotonic()
         state = "to be retried" if e.again else e.state
         self._states[state] = self._states.get(state, 0) + 1
-        if e.attempt:
-            self._forget_earlier()
+        self._forget_earlier()
         if e.state == "done" and e.score is not None and e.feasible:
             worse = self._best is not None and (e.score >= self._best if self.goal != "max" else e.score <= self._best)
             self._best = self._best if worse else e.score
@@ -147,7 +146,7 @@ class Progress:
             self._sometimes(f"{text}  [{self._sums()}]")
 
     def _forget_earlier(self) -> None:
-        """An attempt that follows another one closed a trial that was counted before: more than all trials there are not."""
+        """A trial that was tried again was counted before: what is more than all trials there are was."""
         excess = sum(count for state, count in self._states.items() if state != "running") - self._all
         for state in _FOLLOWED:
             gone = min(max(excess, 0), self._states.get(state, 0))
