@@ -263,6 +263,7 @@ def test_a_program_that_always_fails_is_given_up(dibs: Call, mill: Path, tmp_pat
     script(mill, "#!/bin/sh\nexit 3\n")
     done = dibs(*words(trials=50), "./train.sh", "{lr}", code=1)
     assert "the first 3 trials all failed; the last one: code error: exit status 3" in done.stderr
+    assert f"once that is mended: dibs retry --store {tmp_path / 's'} --study mill, and the same" in done.stderr
     assert len(Study(tmp_path / "s", "mill").results()) == 3
 
 

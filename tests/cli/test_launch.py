@@ -51,6 +51,13 @@ def test_two_workers_here_search_a_study_to_its_end(dibs: Call, job: Callable[..
     assert "ended    worker 0 with 0" in again.stdout
 
 
+def test_a_worker_that_failed_ends_with_the_last_words_of_its_log(dibs: Call, job: Callable[..., str]) -> None:
+    noisy = job('run = "echo old; echo new >&2; exit 3"\ncandidates = ["local"]\n')
+    assert "ended    worker 0 with 3: new\n" in dibs("launch", noisy, "--store", "s", "--wait", code=3).stdout
+    silent = job('run = "exit 3"\ncandidates = ["local"]\n')
+    assert "ended    worker 0 with 3\n" in dibs("launch", silent, "--store", "s", "--wait", code=3).stdout
+
+
 def test_workers_outlive_the_command_and_the_line_it_prints_ends_them(
     dibs: Call, job: Callable[..., str], tmp_path: Path
 ) -> None:

@@ -88,7 +88,9 @@ def test_a_search_file_may_name_study_and_trials_and_flags_win(dibs: Call, searc
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("stroe = 's'", "unknown 'stroe'; the keys are .*store"),
+        ("stroe = 's'", "unknown 'stroe': did you mean store?"),
+        ("zzz = 's'", "unknown 'zzz': the keys are .*store"),
+        ("stroe = 's'\nstuy = 's'", "unknown 'stroe', 'stuy': the keys are .*store"),
         ("store = 3", "store must be a text, not 3"),
         ("trials = true", "trials must be a whole number, not True"),
         ("store = ", "does not read"),
@@ -153,10 +155,15 @@ def test_version(dibs: Call) -> None:
     assert dibs("--version").stdout == f"dibs {library.__version__}\n"
 
 
+def test_the_overview_fits_a_terminal(dibs: Call) -> None:
+    assert max(map(len, dibs("--help").stdout.splitlines())) <= 80
+
+
 @pytest.mark.parametrize("name", VERBS)
 def test_every_verb_has_a_complete_help(dibs: Call, name: str) -> None:
     text = dibs(name, "--help").stdout
     assert VERBS[name] in text
+    assert max(map(len, text.splitlines())) <= 80
     assert "Example:" in text
     assert "Exit codes: 0" in text
     assert main.get_command(click.Context(main), name).get_short_help_str(200) == VERBS[name]
@@ -169,6 +176,7 @@ def sweep_verbs() -> list[str]:
 @pytest.mark.parametrize("name", sweep_verbs())
 def test_every_verb_of_sweeps_has_a_complete_help(dibs: Call, name: str) -> None:
     text = dibs("sweep", name, "--help").stdout
+    assert max(map(len, text.splitlines())) <= 80
     assert "Example:" in text
     assert "Exit codes: 0" in text
     group = main.get_command(click.Context(main), "sweep")

@@ -194,11 +194,19 @@ def test_a_run_whose_trials_all_fail_gives_up_and_shows_why(dibs: Call, search: 
     search.write_text(FAILING.replace("trial.n % 2", "True"))
     done = dibs("run", str(search), *PLACE, "--trials", "9", "--max-failures", "2", code=1)
     assert "the first 2 trials all failed" in done.stderr
+    assert f"once that is mended: dibs retry --store {Path('s').absolute()} --study spam, and the same" in done.stderr
     assert f'{search}", line 7, in objective' in done.stderr
     assert "this is a bug" not in done.stderr
     assert json.loads(dibs("status", *PLACE, "--json").stdout)["counts"]["failed"] == 2
     dibs("run", str(search), *PLACE, "--trials", "9", "--max-failures", "0", code=1)
     assert json.loads(dibs("status", *PLACE, "--json").stdout)["counts"]["failed"] == 9
+
+
+def test_no_command_is_recommended_that_would_find_nothing(dibs: Call, search: Path) -> None:
+    search.write_text(FAILING.replace("trial.n % 2", "True"))
+    done = dibs("run", str(search), *PLACE, "--trials", "1", "--max-failures", "0", code=1)
+    assert done.stdout.startswith("no result yet")
+    assert "dibs best" not in done.stdout
 
 
 def test_an_objective_that_asks_for_another_space_is_told_where(dibs: Call, search: Path) -> None:
@@ -225,7 +233,10 @@ def test_held_by_somebody_else_is_code_6_and_says_by_whom(dibs: Call, search: Pa
 def test_a_stopped_study_is_code_6_until_it_is_resumed(dibs: Call, search: Path) -> None:
     words = ("run", str(search), *PLACE, "--trials", "2", "--quiet")
     dibs(*words)
-    assert "is stopped" in dibs("stop", *PLACE).stdout
+    assert (
+        f"is stopped; to go on: dibs resume --store {Path('s').absolute()} --study spam\n"
+        in dibs("stop", *PLACE).stdout
+    )
     assert "was stopped already" in dibs("stop", *PLACE).stdout
     last = dibs(*words[:-2], "3", "--quiet", code=6).stdout.splitlines()[-1]
     assert "the study is stopped; to go on: dibs resume --store" in last

@@ -57,6 +57,11 @@ def first(dibs: Call, bench: Path) -> Path:
     return bench
 
 
+def test_the_next_command_finds_the_store_from_any_folder(dibs: Call, bench: Path) -> None:
+    said = dibs("sweep", "plan", "q", *PLACE, "--epochs", "5", *COMMAND).stdout
+    assert f"\nnext       dibs sweep run --store {bench / 's'} --name A, on each machine; " in said
+
+
 def test_a_new_sweep(first: Path) -> None:
     plan = planned()
     assert [(cell.n, cell.name, cell.line, dict(cell.fields)) for cell in plan.cells] == [

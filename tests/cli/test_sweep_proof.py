@@ -49,7 +49,7 @@ def test_status_for_people(store: Store, sweep: Call) -> None:
     text = sweep("status").stdout
     for line in (
         "cells     5: 1 done, 1 running, 1 not begun, 1 failed, 1 unsynced, 20 %",
-        "dropped   1 more", "plan      version 1", "isolation ",
+        "dropped   1 more", "plan      version 1", "isolated  ",
         "script    t.sh cdcdcdcdcdcd..., 0 cells",
         "not the plan's, 3 cells: good, broken, nocopy",
         "worker-7", "not copied", "sync failed", "broken", "ValueError: \\x1b[31mred", "Last moved",

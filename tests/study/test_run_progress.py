@@ -62,6 +62,15 @@ def test_plain_lines() -> None:
     ]
 
 
+def test_a_trial_that_was_tried_again_is_counted_once() -> None:
+    first = Counted({"done": 8, "failed": 2}, 0.7, 10)
+    text = told([first, closed(0, attempt=1), closed(1, attempt=1)], io.StringIO())
+    assert "[9/10 done, 1 failed, best 0.5" in text
+    assert "[10/10 done, best 0.5" in text
+    first = Counted({"done": 8, "failed": 1}, 0.7, 10)
+    assert "[10/10 done, best 0.5" in told([first, closed(0, attempt=1), closed(9)], io.StringIO())
+
+
 def test_a_fast_pace_is_a_plain_number() -> None:
     line = told([Counted({}, None, 10), Claimed(3, 0, 0), closed(3)], io.StringIO(), pause_s=1 / 320)
     assert ", 320/s, " in line, line

@@ -145,6 +145,22 @@ def test_what_is_not_finished(tmp_path: Path) -> None:
     assert found.exit_code == 7
 
 
+@pytest.mark.parametrize(
+    ("cause", "cure"),
+    [
+        ("code error", "mend it, then dibs sweep retry --force a, and run it again"),
+        ("disk full", "make room where it writes, then dibs sweep retry --yes a, and run it again"),
+        ("out of memory (host)", "dibs sweep retry a, and run it again"),
+    ],
+)
+def test_the_cure_of_a_failed_cell_is_one_that_frees_it(tmp_path: Path, cause: str, cure: str) -> None:
+    store = Store(tmp_path / "s")
+    plan = planned(store, "a")
+    fail(store, plan, "a", cause)
+    (found,) = reconcile(store, plan).findings
+    assert found.cure == cure
+
+
 def test_cells_that_others_hold_are_unfinished_and_no_failure(tmp_path: Path) -> None:
     store = Store(tmp_path / "s")
     plan = planned(store, "a", "b")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -72,6 +73,13 @@ def test_the_same_names_and_bytes_but_for_the_marker(tmp_path: Path) -> None:
     assert check(copy, deep=True).clean
     again = Copier(source, copy).run()
     assert (again.records, again.blobs, again.bytes) == (0, 0, 0)
+
+
+def test_the_command_that_adopts_a_copy_is_one_for_a_shell(tmp_path: Path) -> None:
+    where = tmp_path / "b & c"
+    copied(filled(tmp_path / "a"), where)
+    with pytest.raises(RefusedError, match=re.escape(f"say `dibs copy --adopt '{where}'`")):
+        Store(where).claim("other")
 
 
 def test_a_copy_hands_out_nothing_until_it_is_adopted(tmp_path: Path) -> None:

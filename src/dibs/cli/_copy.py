@@ -14,6 +14,7 @@ from dibs.store import Store
 from dibs.upkeep import Copied, Copier, adopt_copy, open_copy
 
 from ._options import SPAN, as_json, command, verbose
+from ._status import plural
 from ._text import out, safe, table
 
 __all__ = ["verb"]
@@ -98,7 +99,7 @@ def _say(told: Copied, source: Store, copy: Store, as_json: bool, *, brief: bool
     if brief and not (told.records or told.blobs or told.troubles):
         return
     out(
-        f"{told.records} records and {told.blobs} blobs, {size_text(told.bytes)}, copied to {safe(copy.url)}; "
+        f"{plural(told.records, 'record')} and {plural(told.blobs, 'blob')}, {size_text(told.bytes)}, copied to {safe(copy.url)}; "
         f"{told.same} were there"
     )
     if told.troubles:

@@ -96,7 +96,7 @@ def _bucket(url: str, name: str | None, machines: int, names: int, patience_s: f
     machine = Here()
     probe_bucket(url, machine)
     if name is None:
-        verdict = "the server keeps its conditions, as far as one machine can see: race it with --join"
+        verdict = "the server keeps its conditions, as far as one machine can see: race it with --join NAME"
         out(json_text({"store": url, "fine": True, "verdict": verdict}) if as_json else f"verdict  {verdict}")
         return 0
     joined = join_bucket(

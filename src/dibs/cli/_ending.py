@@ -11,7 +11,7 @@ from dibs.view import Running, Source, StudyStatus, duration, study_status
 
 from ._best import say_front, say_winner
 from ._status import counted, plural
-from ._text import out, safe
+from ._text import out, safe, study_at
 
 if TYPE_CHECKING:
     from dibs.study import Study
@@ -36,7 +36,7 @@ def said_json(study: Study, summary: RunSummary, code: int) -> dict[str, Any]:
 def say_end(study: Study, summary: RunSummary, words: list[str]) -> None:
     """Print the end of a run; the last line of one that is unfinished says who holds what, and what to type."""
     status = study_status(Source.over(study))
-    again, place = shlex.join(words), f"--store {shlex.quote(status.store)} --study {shlex.quote(status.study)}"
+    again, place = shlex.join(words), study_at(status.store, status.study)
     if status.best is not None:
         say_winner(status.best, status.goal)
     elif status.front:
@@ -50,7 +50,8 @@ def say_end(study: Study, summary: RunSummary, words: list[str]) -> None:
     for problem in status.problems:
         out(f"damaged  {safe(problem.key)}: see dibs status {place}")
     out()
-    out(f"result   dibs best {place}")
+    if status.best is not None or status.front:
+        out(f"result   dibs best {place}")
     if summary.why != "stopped":  # then the same command does nothing, and the last line says what does
         out(f"resume   {safe(again)}")
     reaches = "reaches the bucket" if is_bucket(status.store) else "mounts the store's folder"

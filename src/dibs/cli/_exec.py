@@ -76,8 +76,8 @@ def verb(words: tuple[str, ...], store: str | None, study: str | None, as_json: 
 
     \b
     Example:
-      dibs exec --space space.toml --store /mnt/shared/studies --study mill --goal min \\
-        --trials 100 --workers 4 -- ./train.sh --lr {lr} --layers {layers}
+      dibs exec --space space.toml --store /mnt/shared/studies --study mill \\
+        --goal min --trials 100 --workers 4 -- ./train.sh {lr} {layers}
 
     The program, and the script it runs, are looked for in this folder ({here}), checked before anything is claimed, and
     run from a private copy. SIGTERM and a second Ctrl-C reach the program, which has --grace to end; so does a program
@@ -86,8 +86,8 @@ def verb(words: tuple[str, ...], store: str | None, study: str | None, as_json: 
     \b
     Exit codes: 0 all trials are settled; 1 trials of this run failed; 2 usage, or
     a program that is not there; 3 store unusable; 4 the study was created
-    otherwise; 6 left unfinished: others run the rest, --time is over, or the study
-    is stopped; 129/130/143 stopped by SIGHUP/Ctrl-C/SIGTERM.
+    otherwise; 6 left unfinished: others run the rest, --time is over, or the
+    study is stopped; 129/130/143 stopped by SIGHUP/Ctrl-C/SIGTERM.
     """
     set_level(logging.WARNING if options["quiet"] else logging.INFO, only_louder=True)
     here = Path.cwd()
@@ -135,7 +135,8 @@ def _searched(study: Study, found: SearchFile, options: dict[str, Any], *, as_js
     try:
         summary = _run.search(study, found, options["trials"], options | {"time_limit": None, "memory": None}, words)
     except UsageError as wrong:  # said by the run: everything that could be checked has been
-        raise DibsError(f"{wrong} (see --max-failures)" if "all failed" in str(wrong) else str(wrong)) from wrong
+        failed = "all failed" in str(wrong)
+        raise DibsError(f"{wrong} (see --max-failures)\n{_run.mended(study)}" if failed else str(wrong)) from wrong
     return _run.conclude(study, summary, words, as_json=as_json)
 
 

@@ -33,7 +33,7 @@ def verb(source: str, theirs: str, library: str, store: str | None, study: str |
 
     \b
     Example:
-      dibs import --from optuna sqlite:///optuna.db spam --store /mnt/shared/studies
+      dibs import --from optuna sqlite:///optuna.db spam --store /mnt/studies
       dibs import --from optuna journal.log spam --store ./studies --study spam-2
 
     Exit codes: 0; 2 usage, no such study, or no space can be told; 3 store unusable; 4 the study has another goal.

@@ -120,7 +120,8 @@ def _chosen(request: Request, options: dict[str, Any]) -> tuple[Profile, list[tu
         passed.append((name, reasons))
         for reason in reasons:
             out(f"dibs: {safe(name)} is passed over: {safe(reason)}", err=True)
-    raise RefusedError(f"none of {len(names)} candidates fits: ask for less, or name another with --on NAME")
+    none = f"none of {len(names)} candidates fits" if len(names) > 1 else "the only candidate does not fit"
+    raise RefusedError(f"{none}: ask for less, or name another with --on NAME")
 
 
 def _acts(profile: Profile, options: dict[str, Any]) -> bool:

@@ -51,15 +51,16 @@ Example:
   dibs best --store /mnt/shared/studies --study spam
 
 \b
-A flag beats a variable (DIBS_STORE, DIBS_STUDY, DIBS_SWEEP, DIBS_ME, DIBS_WORK), a
-variable beats the nearest dibs.toml, in this folder or one above it.
+A flag beats a variable (DIBS_STORE, DIBS_STUDY, DIBS_SWEEP, DIBS_ME,
+DIBS_WORK), a variable beats the nearest dibs.toml, in this folder or one
+above it.
 
 \b
 Exit codes: 0 ok; 1 some trials or cells failed; 2 usage; 3 store unusable; 4
 refused by the study's definition or the sweep's plan; 5 no result; 6 left
-unfinished; 7 a sweep's durable copy failed; 70 a bug in dibs; 74 the answer cannot
-be written; 129/130/143 stopped by SIGHUP/Ctrl-C/SIGTERM; 141 nobody reads the
-answer. DIBS_DEBUG=1 shows tracebacks.
+unfinished; 7 a sweep's durable copy failed; 70 a bug in dibs; 74 the answer
+cannot be written; 129/130/143 stopped by SIGHUP/Ctrl-C/SIGTERM; 141 nobody
+reads the answer. DIBS_DEBUG=1 shows tracebacks.
 """
 
 

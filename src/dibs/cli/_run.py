@@ -33,12 +33,12 @@ from ._options import (
     study_option,
     verbose,
 )
-from ._text import escaped, json_text, out
+from ._text import escaped, json_text, out, study_at
 
 if TYPE_CHECKING:
     from dibs.study._run import RunSummary
 
-__all__ = ["check_asked", "conclude", "exists", "open_search", "search", "verb"]
+__all__ = ["check_asked", "conclude", "exists", "mended", "open_search", "search", "verb"]
 
 
 @command("run")
@@ -184,8 +184,13 @@ def search(study: Study, found: SearchFile, trials: int, options: dict[str, Any]
             raise
         raise DibsError(
             f"the first {options['max_failures']} trials all failed, so the rest is not tried (see --max-failures). "
-            f"The last one raised:\n{text}"
+            f"The last one raised:\n{text}\n{mended(study)}"
         ) from wrong
+
+
+def mended(study: Study) -> str:
+    """What to type once the cause is gone: the same command alone would leave the trials that failed as they are."""
+    return f"once that is mended: dibs retry {study_at(study.store.url, study.name)}, and the same command"
 
 
 @contextmanager

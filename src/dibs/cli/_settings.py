@@ -6,6 +6,7 @@ A relative store or work folder in it is relative to the file. A key nobody know
 from __future__ import annotations
 
 import tomllib
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +58,9 @@ def read(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path} does not read: {wrong}") from None
     unknown = sorted(found.keys() - _KINDS.keys())
     if unknown:
-        said = ", ".join(repr(key) for key in unknown)
-        raise UsageError(f"{path}: unknown {said}; the keys are {', '.join(sorted(_KINDS))}")
+        near = get_close_matches(unknown[0], _KINDS, n=1) if len(unknown) == 1 else []
+        hint = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(sorted(_KINDS))}"
+        raise UsageError(f"{path}: unknown {', '.join(map(repr, unknown))}: {hint}")
     for key, value in found.items():
         kind = _KINDS[key]
         good = isinstance(value, _TYPES[kind]) and (not isinstance(value, bool) or kind is _YES)

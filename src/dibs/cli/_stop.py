@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ._opening import open_study
 from ._options import command, me_option, store_option, study_option, verbose
-from ._text import out, safe
+from ._text import out, safe, study_at
 
 __all__ = ["verb"]
 
@@ -27,5 +27,6 @@ def verb(store: str | None, study: str | None, me: str | None) -> int:
     """
     opened = open_study(store, study, me)
     new = opened.stop()
-    out(f"study {safe(opened.name)} {'is stopped' if new else 'was stopped already'}: `dibs resume` lets it go on")
+    said = "is stopped" if new else "was stopped already"
+    out(f"study {safe(opened.name)} {said}; to go on: dibs resume {study_at(opened.store.url, opened.name)}")
     return 0

@@ -27,9 +27,9 @@ Example:
   dibs sweep run --store S --name A
 
 \b
-Exit codes: 0 ok; 1 some cells failed, or something is missing; 2 usage; 3 store
-unusable; 4 refused; 5 nothing to show; 6 left unfinished: others hold cells; 7
-a durable copy failed.
+Exit codes: 0 ok; 1 some cells failed, or something is missing; 2 usage; 3
+store unusable; 4 refused; 5 nothing to show; 6 left unfinished: others hold
+cells; 7 a durable copy failed.
 """
 
 

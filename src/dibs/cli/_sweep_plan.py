@@ -96,14 +96,15 @@ def verb(queues: tuple[str, ...], store: str | None, names: tuple[str, ...], as_
 
     \b
     Example:
-      dibs sweep plan cells.queue --store /mnt/shared/studies --name A --epochs 20 \\
-        --artifact best.pth -- ./run_one.sh {cfg} {task} {epochs}
-      dibs sweep plan cells.queue --store /mnt/shared/studies --name A --host a=1 --host b=2
+      dibs sweep plan cells.queue --store /mnt/shared/studies --name A \\
+        --epochs 20 --artifact best.pth -- ./run_one.sh {cfg} {task} {epochs}
+      dibs sweep plan cells.queue --store /mnt/shared/studies --name A \\
+        --host a=1 --host b=2
 
     \b
-    Exit codes: 0 planned, or nothing had changed; 2 usage, a wrong line, two cells
-    of one name; 3 store unusable; 4 refused: lines, a config, a script or an option
-    differ from the plan, or the disks are too small.
+    Exit codes: 0 planned, or nothing had changed; 2 usage, a wrong line, two
+    cells of one name; 3 store unusable; 4 refused: lines, a config, a script or
+    an option differ from the plan, or the disks are too small.
     """
     hole = next((word for word in queues if "{" in word), None)
     if hole is not None:

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from dibs.cell import isolation_status, size_text
+from dibs.store import is_bucket, local_path
 from dibs.sweep import Costs, Outlook, Plan, Planned, fields_of
 from dibs.sweep._task import hidden
 from dibs.view import duration
 
 from ._status import plural
-from ._text import out, safe, table
+from ._text import out, place_of, safe, table
 
 __all__ = ["plan_json", "say_commands", "say_plan"]
 
@@ -56,11 +57,11 @@ def say_plan(planned: Planned, store: str, *, dry: bool, files: Sequence[Path]) 
         out(f"queue      {safe(path)}")
     _say_task(planned, store)
     out()
-    again = f"--store {shlex.quote(store)} --name {shlex.quote(plan.sweep)}"
+    again = place_of(store if is_bucket(store) else str(local_path(store)), plan.sweep)
     if dry:
         out("nothing was written: without --dry-run it is")
     else:
-        out(f"next       dibs sweep run {safe(again)}, on each machine; dibs sweep status {safe(again)}")
+        out(f"next       dibs sweep run {again}, on each machine; dibs sweep status {again}")
 
 
 def say_commands(planned: Planned) -> None:

@@ -35,8 +35,8 @@ def verb(dest: str, store: str | None, sweep: str | None, jobs: int, as_json: bo
 
     \b
     Example:
-      dibs sweep pull results --store /mnt/shared/studies --name ablation
-      dibs sweep pull results --jobs 16 --store s3://bucket/studies --name ablation
+      dibs sweep pull results --store /mnt/shared/studies --name A
+      dibs sweep pull results --jobs 16 --store s3://bucket/studies --name A
 
     Exit codes: 0 every cell is here; 1 something is not; 2 usage; 3 store unusable, or DEST cannot be written; 5 it has no
     cells; 6 all that is missing is being run; 7 a durable copy failed.

@@ -37,7 +37,8 @@ def verb(
 
     \b
     Example:
-      dibs sweep release --store /mnt/shared/studies --name ablation --approve "J. Doe" && poweroff
+      dibs sweep release --store /mnt/shared/studies --name A --approve "J. Doe" \\
+        && poweroff
 
     Exit codes: 0 released, now or before; 1 something is missing or damaged; 2 usage, or no --approve; 3 store unusable; 4
     not verified as it is now; 5 it has no cells; 6 cells are being run; 7 a durable copy failed.

@@ -63,7 +63,7 @@ def _say(status: SweepStatus) -> None:
         out(
             f"  {'' if at else 'script':8}  {safe(script.file)} {safe(script.digest, 15)}{now}, {plural(script.count, 'cell')}{of}"
         )
-    out(f"  isolation {safe(status.isolation)}")
+    out(f"  isolated  {safe(status.isolation)}")
     if status.released is not None:
         out(f"  released  approved by {safe(status.released)}")
     elif status.verified:

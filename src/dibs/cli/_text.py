@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from unicodedata import category
 
-__all__ = ["csv_text", "escaped", "json_text", "out", "place_of", "safe", "table"]
+__all__ = ["csv_text", "escaped", "json_text", "out", "place_of", "safe", "study_at", "table"]
 
 _HARMLESS = "\u200d\ufe0f"  # they join emoji
 _BETWEEN = 3  # columns between two of a table that is drawn
@@ -47,6 +47,11 @@ def out(text: str = "", *, err: bool = False) -> None:
 def place_of(store: str, sweep: str) -> str:
     """The options by which a command that is shown finds the sweep from anywhere."""
     return safe(f"--store {shlex.quote(store)} --name {shlex.quote(sweep)}")
+
+
+def study_at(store: str, study: str) -> str:
+    """The options by which a command that is shown finds the study from anywhere."""
+    return safe(f"--store {shlex.quote(store)} --study {shlex.quote(study)}")
 
 
 def json_text(obj: Any) -> str:

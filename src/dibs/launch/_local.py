@@ -22,6 +22,8 @@ from ._script import argv_of, env_for, wants_of
 
 __all__ = ["lacks", "plan", "start", "wait"]
 
+_WELL = (0, 6)  # done, or left to others
+_TAIL_BYTES, _SHOWN = 4096, 300
 _left: list[subprocess.Popen[bytes]] = []  # they run on: nobody here waits for them
 
 
@@ -53,6 +55,7 @@ def plan(request: Request, profile: Profile, store: str, here: Here) -> Plan:
 def start(plan: Plan, wait: bool) -> Started:
     """Raises UsageError if there is no such program or a log cannot be written; then none is left running."""
     started: list[subprocess.Popen[bytes]] = []
+    logged = [_size(call) for call in plan.calls]
     try:
         for call in plan.calls:
             started.append(_process(call, plan.options["bin"]))
@@ -66,17 +69,38 @@ def start(plan: Plan, wait: bool) -> Started:
     if not wait:
         _left.extend(started)
     pids = tuple(str(process.pid) for process in started)
-    return Started(plan, pids, f"kill {' '.join(pids)}", started)
+    return Started(plan, pids, f"kill {' '.join(pids)}", (started, logged))
 
 
 def wait(started: Started, clock: Clock, say: Callable[[str], None]) -> list[Ended]:
     """Ctrl-C and SIGTERM are passed on to the workers, who know what to do; the wait goes on until they have ended."""
-    processes: list[subprocess.Popen[bytes]] = started.handle
+    processes: list[subprocess.Popen[bytes]]
+    processes, logged = started.handle
     with _passing_on(processes):
-        return [
-            Ended(str(at), code if code >= 0 else 128 - code)
-            for at, code in enumerate([process.wait() for process in processes])
-        ]
+        codes = [process.wait() for process in processes]
+    return [
+        Ended(str(at), code if code >= 0 else 128 - code, "" if code in _WELL else _last_words(call, before))
+        for at, (code, call, before) in enumerate(zip(codes, started.plan.calls, logged, strict=True))
+    ]
+
+
+def _size(call: Call) -> int:
+    assert call.log is not None
+    with suppress(OSError):
+        return Path(call.log).stat().st_size
+    return 0
+
+
+def _last_words(call: Call, before: int) -> str:
+    """The last line this worker added to its log: what is wrong with a command mostly stands there; empty if there is none."""
+    assert call.log is not None
+    try:
+        with Path(call.log).open("rb") as log:
+            log.seek(max(before, log.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            lines = log.read().decode("utf-8", "replace").split("\n")
+    except OSError:
+        return ""
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")[:_SHOWN]
 
 
 def _process(call: Call, fallback: str) -> subprocess.Popen[bytes]:

@@ -6,6 +6,7 @@ said once and is the same for everybody.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,7 +33,7 @@ class Bar:
             return
         raise RefusedError(
             f"{self.url} is a copy of {self.source} and hands out nothing: work on the original, or, when that is given up, "
-            f"say `dibs copy --adopt {self.url}`",
+            f"say `dibs copy --adopt {shlex.quote(self.url)}`",
             field="copy_of",
             theirs=self.source,
         )

@@ -47,6 +47,7 @@ class Progress:
         self._live = self._out.isatty()
         self._lock = Lock()
         self._states: dict[str, int] = {}
+        self._all = total  # trials there are, at least
         self._best: float | None = None
         self._front: int | None = None
         self._running: dict[tuple[int, int], int] = {}  # -> the worker
@@ -95,6 +96,7 @@ class Progress:
                 self._take_closed(e)
             case Counted():
                 self._states, self._best, self.total, self._front = dict(e.states), e.best, e.total, e.front
+                self._all = max(e.total, sum(e.states.values()))
             case Waiting():
                 self._waiting = e.held
                 if e.why or not self._live:
@@ -124,6 +126,7 @@ class Progress:
         self._closed_at = self._clock.monotonic()
         state = "to be retried" if e.again else e.state
         self._states[state] = self._states.get(state, 0) + 1
+        self._forget_earlier()
         if e.state == "done" and e.score is not None and e.feasible:
             worse = self._best is not None and (e.score >= self._best if self.goal != "max" else e.score <= self._best)
             self._best = self._best if worse else e.score
@@ -141,6 +144,16 @@ class Progress:
             self._line(text)
         elif not self._live:
             self._sometimes(f"{text}  [{self._sums()}]")
+
+    def _forget_earlier(self) -> None:
+        """A trial that was tried again was counted before: what is more than all trials there are was."""
+        excess = sum(count for state, count in self._states.items() if state != "running") - self._all
+        for state in _FOLLOWED:
+            gone = min(max(excess, 0), self._states.get(state, 0))
+            excess -= gone
+            self._states[state] = self._states.get(state, 0) - gone
+            if not self._states[state]:
+                del self._states[state]
 
     # drawing
 
@@ -212,6 +225,7 @@ class Progress:
         return self._own
 
 
+_FOLLOWED = ("to be retried", "interrupted", "failed")  # what another attempt may come after
 _SETTLED = ("done", "pruned", "failed")
 
 

@@ -29,7 +29,7 @@ CURES = {
     "hash differs": AGAIN,
     "unreadable": "look at its permissions and its disk; if it stays so: " + AGAIN,
     "config changed": AGAIN + ": it would be the planned config's result then",
-    "failed": "dibs sweep retry {cell}, once you know why: dibs sweep status shows the cause",
+    "failed": AGAIN,
     "unsynced": "make room or mend the place that final copies go to, then " + AGAIN,
     "interrupted": "dibs sweep run takes it up again",
     "never ran": "dibs sweep run",

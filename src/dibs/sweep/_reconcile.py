@@ -14,6 +14,7 @@ from ._doubts import CONFIG, QUIET, Accepted, doubts, still, writers
 from ._findings import AGAIN, Finding, Inventory, Lying, Reconciled, finding
 from ._models import Artifact, Plan
 from ._paths import is_path, same_when_folded
+from ._retrying import action_of
 from ._runs import CellStanding, Run
 
 __all__ = ["compare"]
@@ -23,6 +24,11 @@ _ASKED = {  # where a person has to say
     QUIET: "wait for it; if its machine is gone for good: dibs sweep accept {cell} --approve NAME",
 }
 _MOUNT = "mount its place, which has no .dibs-final here; if it is lost indeed: "
+
+_FAILED = {  # where retry alone would leave it as it is
+    "stop": "mend it, then dibs sweep retry --force {cell}, and run it again",
+    "ask": "make room where it writes, then dibs sweep retry --yes {cell}, and run it again",
+}
 
 
 def compare(
@@ -129,7 +135,9 @@ def _unfinished(each: CellStanding) -> Finding:
         return finding("interrupted", name, None, f"{by}, since {run.since}: its process is gone")
     if each.state == "running":
         return finding("quiet" if run.quiet else "running", name, None, f"{by}, since {run.since}")
-    return finding(each.state, name, None, f"{by}: {run.reason or run.cause or 'no reason was given'}")
+    found = finding(each.state, name, None, f"{by}: {run.reason or run.cause or 'no reason was given'}")
+    cure = _FAILED.get(action_of(run)) if each.state == "failed" else None
+    return replace(found, cure=cure.format(cell=name)) if cure else found
 
 
 def _copies(plan: Plan, name: str, run: Run, there: Mapping[str, Lying], inventory: Inventory) -> Iterator[Finding]:
