@@ -23,7 +23,7 @@ from ._computing import compute
 from ._decided import decide
 from ._look import Round
 from ._peace import ending_in_peace
-from ._records import End
+from ._records import POISON, End
 
 __all__ = ["average_round"]
 
@@ -72,8 +72,7 @@ def _average(round: Round, of: Mapping[str, str], held: Held, stale_s: float, me
             round.look_at(client)  # an old listing may have left it out
         with _beating(store, held, held.body["beat_s"]):
             if poison:
-                reason = "everybody who averaged it died over it (poison)"
-                end = End(None, {}, {}, tuple(c for c in terms.clients if c not in of), reason, attempt)
+                end = End(None, {}, {}, tuple(c for c in terms.clients if c not in of), POISON, attempt)
             else:
                 end = compute(store, round.run, round.number, terms, of, round.updates, attempt)
             for client, why in end.rejected.items():
