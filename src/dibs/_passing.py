@@ -2,24 +2,31 @@
 
 Limits on time are handlers of a signal that raise, in the middle of whatever runs: pickling, a write, a repr. Their class says
 nothing (TimeoutError is an OSError), so the traceback is asked: a handler is the one function that is called with its caller's frame.
+Some forget that frame at once (``del frame``), so what is installed as a handler is one, too.
 """
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
 from inspect import CO_VARARGS
-from types import FrameType
+from types import CodeType, FrameType
+from typing import Any
 
 __all__ = ["interrupts", "is_foreign"]
 
 
 def interrupts(error: BaseException) -> bool:
     """Whether a signal handler raised it, while something else was at work."""
+    frames = []
     trace = error.__traceback__
     while trace is not None:
-        if _is_handler(trace.tb_frame):
-            return True
+        frames.append(trace.tb_frame)
         trace = trace.tb_next
-    return False
+    if any(_is_handler(frame) for frame in frames):
+        return True
+    inner = [frame.f_code for frame in frames[1:]]  # who asks is the first, and interrupts nobody
+    return bool(inner) and any(code in inner for code in _installed())
 
 
 def is_foreign(error: Exception) -> bool:
@@ -40,3 +47,17 @@ def _is_handler(frame: FrameType) -> bool:
         more = frame.f_locals.get(code.co_varnames[code.co_argcount + code.co_kwonlyargcount])
         given += more if isinstance(more, tuple) else ()
     return any(each is caller for each in given)
+
+
+def _installed() -> Iterator[CodeType]:
+    """What runs first when a signal comes, of those that somebody handles."""
+    for number in signal.valid_signals():
+        handler: Any = signal.getsignal(number)
+        if not callable(handler):
+            continue
+        while hasattr(handler, "func"):  # functools.partial
+            handler = handler.func
+        for function in (handler, getattr(handler, "__func__", None), getattr(handler.__call__, "__func__", None)):
+            code = getattr(function, "__code__", None)
+            if isinstance(code, CodeType):
+                yield code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from pathlib import Path
@@ -59,6 +60,41 @@ def test_handlers_of_others_stay(tmp_path: Path, how: str, said: str) -> None:
     code, out, err = end(start(program(tmp_path, BODY, head=HEAD), str(tmp_path / "s"), str(int(signal.SIGHUP)), how))
     assert (code, out, err) == (0, said, "")
     assert body_at(store, KEYS.averaging(0, 0))["state"] == "done"
+
+
+def test_a_process_forked_meanwhile_ends_as_any_other() -> None:
+    """As a worker of a pool that another thread starts: it averages nothing."""
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        with ending_in_peace():
+            pid = os.fork()
+            if pid == 0:
+                try:
+                    signal.raise_signal(signal.SIGTERM)
+                finally:
+                    os._exit(5)
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGTERM
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_a_process_forked_meanwhile_may_average_itself() -> None:
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        with ending_in_peace():
+            pid = os.fork()
+            if pid == 0:
+                code = 5
+                try:
+                    with ending_in_peace():
+                        signal.raise_signal(signal.SIGTERM)
+                except SystemExit as told:
+                    code = 0 if told.code == 128 + signal.SIGTERM else 6
+                finally:
+                    os._exit(code)
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_what_was_set_is_put_back() -> None:

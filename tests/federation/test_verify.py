@@ -10,7 +10,7 @@ import pytest
 from tests.federation.rounds import keys_of, model, together
 from tests.parts import body_at, plant
 
-from dibs import NotFound, RoundTimeout, Store
+from dibs import NotFound, RoundStopped, RoundTimeout, Store
 from dibs.federation import gather, verify
 from dibs.federation._exports import flatten
 from dibs.federation._files import chunks_of
@@ -105,6 +105,17 @@ def test_what_is_not_so_is_found(store: Store, what: str) -> None:
         wanted = "robust is None, 'median'"
     state, why = told(store)
     assert (state, wanted in why) == ("differs", True), why
+
+
+def test_a_name_cannot_say_that_a_round_was_poison(store: Store) -> None:
+    """What updates are called by stands in the reason for which a round was stopped, and is looked into all the same."""
+    name, nan = "a(poison)", {"(poison)": np.array([np.nan])}
+    with pytest.raises(RoundStopped):
+        gather(store, nan, run="q", round=0, clients=[name], client=name)
+    key = RoundKeys("q").average(0)
+    plant(store, key, {**body_at(store, key), "rejected": {}})
+    (one,) = verify(store, "q")
+    assert (one.state, "is rejected now" in one.why) == ("differs", True), one
 
 
 def test_what_is_not_there_is_told(store: Store) -> None:

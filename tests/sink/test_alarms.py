@@ -9,6 +9,7 @@ import pickle
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +36,29 @@ def by_words(*args: Any) -> None:
     raise ValueError("no time left")
 
 
+def forgetful(signum: int, frame: Any) -> None:
+    del signum, frame  # what is not used, as some style guides want it
+    raise TimeUp
+
+
+def named(limit: str, signum: int, frame: Any) -> None:
+    frame = limit
+    raise TimeoutError(frame)
+
+
 class Limit:
     def __call__(self, signum: int, frame: Any) -> None:
         raise MemoryError
+
+
+class Forgetful:
+    def __call__(self, signum: int, frame: Any) -> None:
+        del frame
+        raise TimeUp
+
+    def told(self, *args: Any) -> None:
+        args = ()
+        raise TimeUp(args)
 
 
 HANDLERS: dict[str, tuple[Any, type[Exception]]] = {
@@ -46,6 +67,10 @@ HANDLERS: dict[str, tuple[Any, type[Exception]]] = {
     "ValueError": (by_words, ValueError),
     "an object": (Limit(), MemoryError),
     "a lambda": (lambda signum, frame: {}["time"], KeyError),
+    "no frame": (forgetful, TimeUp),
+    "a partial without": (partial(partial(named), "1 s"), TimeoutError),
+    "an object without": (Forgetful(), TimeUp),
+    "a method without": (Forgetful().told, TimeUp),
 }
 
 

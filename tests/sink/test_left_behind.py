@@ -25,9 +25,11 @@ from dibs import Sink
 
 sink = Sink.create()
 sink.record(1.0, artifact=b"x" * 100_000)
-heir = os.fork() if sys.argv[1:] == ["forks"] else 1
+heir = os.fork() if sys.argv[1:] else 1
 if heir == 0:  # as who becomes a daemon, or a worker that outlives its main process
     os.close(1)
+    if sys.argv[1] == "closes":  # all that it has, as daemons do
+        os.closerange(3, 1000)
     sys.stdin.read()  # until the test ends it
     os._exit(0)
 print(sink.folder, flush=True)
@@ -80,8 +82,9 @@ def test_the_folder_of_a_killed_main_process_goes_with_the_next_sink(main: Main,
     assert list(place.iterdir()) == []
 
 
-def test_one_that_a_fork_still_uses_stays(place: Path) -> None:
-    main = Main("forks")
+@pytest.mark.parametrize("how", ["forks", "closes"])
+def test_one_that_a_fork_still_uses_stays(place: Path, how: str) -> None:
+    main = Main(how)
     main.kill()
     with Sink.create():
         assert main.folder.is_dir()
@@ -176,7 +179,7 @@ def test_another_users_folder_is_left_alone(main: Main, monkeypatch: pytest.Monk
 
 def test_descriptors_that_somebody_closed_and_used_again_are_not_closed(tmp_path: Path) -> None:
     sink = Sink.create()
-    fd, _ = _owner._locks[sink.folder]
+    fd = _owner._locks[sink.folder][0]
     os.close(fd)  # as a daemon closes all it has
     other = os.open(tmp_path / "other", os.O_CREAT | os.O_RDWR)
     if other != fd:
@@ -187,6 +190,35 @@ def test_descriptors_that_somebody_closed_and_used_again_are_not_closed(tmp_path
         os.close(each)
 
 
+def test_nothing_of_a_folder_is_open_when_it_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NFS keeps what is open under another name in the very folder, which then cannot be removed."""
+    real, seen = os.rmdir, []
+
+    def rmdir(path: Any, **options: Any) -> None:
+        mapped = Path("/proc/self/maps").read_text()
+        is_open = [str(each.readlink()) for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]
+        seen.append(
+            [line for line in (*mapped.splitlines(), *is_open) if str(path) in line and line.endswith("(deleted)")]
+        )
+        real(path, **options)
+
+    sink = Sink.create()
+    assert str(sink.folder) in Path("/proc/self/maps").read_text()
+    monkeypatch.setattr(os, "rmdir", rmdir)
+    sink.cleanup()
+    assert seen == [[]]
+
+
+def test_numbers_of_another_proc_are_no_evidence(main: Main, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container that has pids of its own and sees the /proc of its host."""
+    main.kill()
+    real = os.readlink
+    monkeypatch.setattr(os, "readlink", lambda path, *args: "4711" if path == "/proc/self" else real(path, *args))
+    assert not is_left_behind(str(main.folder))
+    monkeypatch.undo()
+    assert is_left_behind(str(main.folder))
+
+
 def test_no_descriptor_is_left(tmp_path: Path) -> None:
     with Sink.create():
         pass
@@ -195,3 +227,4 @@ def test_no_descriptor_is_left(tmp_path: Path) -> None:
         with Sink.create() as sink:
             sink.record(1.0, artifact="x")
     assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+    assert "dibs-sink-" not in Path("/proc/self/maps").read_text()

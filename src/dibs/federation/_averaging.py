@@ -23,7 +23,7 @@ from ._computing import compute
 from ._decided import decide
 from ._look import Round
 from ._peace import ending_in_peace
-from ._records import End
+from ._records import POISON, End
 
 __all__ = ["average_round"]
 
@@ -45,8 +45,17 @@ def average_round(round: Round, attempt: int, stale_s: float, me: str | None, *,
         **store.head("averaging", me), "run": round.run, "round": round.number, "attempt": attempt, "of": of,
         "state": "running", "reason": None, "beat_s": beat_s, "started_at": iso(store.machine.clock.wall()),
     }  # fmt: skip
+    begun: list[Held] = []
     with ending_in_peace():
-        held = store.settler.claim(RoundKeys(round.run).averaging(round.number, attempt), body)
+        try:
+            held = store.settler.claim(
+                RoundKeys(round.run).averaging(round.number, attempt), body, begun=begun.append
+            )  # fmt: skip
+        except BaseException as wrong:  # as Ctrl-C, when the claim may be there and nobody averages
+            with contextlib.suppress(DibsError):
+                if begun and store.settler.settled(begun[0]):
+                    _close(store, begun[0], "interrupted", _said(wrong))
+            raise
         if held is None:
             round.look_at_try(attempt)  # an old listing may have left it out; and a folder of that name is never in one
             return False
@@ -63,8 +72,7 @@ def _average(round: Round, of: Mapping[str, str], held: Held, stale_s: float, me
             round.look_at(client)  # an old listing may have left it out
         with _beating(store, held, held.body["beat_s"]):
             if poison:
-                reason = "everybody who averaged it died over it (poison)"
-                end = End(None, {}, {}, tuple(c for c in terms.clients if c not in of), reason, attempt)
+                end = End(None, {}, {}, tuple(c for c in terms.clients if c not in of), POISON, attempt)
             else:
                 end = compute(store, round.run, round.number, terms, of, round.updates, attempt)
             for client, why in end.rejected.items():
@@ -74,7 +82,7 @@ def _average(round: Round, of: Mapping[str, str], held: Held, stale_s: float, me
         # what the updates did to it counts against them; no store, no disk, a signal, an alarm do not
         own = isinstance(wrong, Exception) and not isinstance(wrong, DibsError) and not interrupts(wrong)
         with contextlib.suppress(DibsError):  # a dead store: then it is found quiet
-            _close(store, held, "failed" if own else "interrupted", f"{type(wrong).__name__}: {wrong}"[:500])
+            _close(store, held, "failed" if own else "interrupted", _said(wrong))
         raise
     with contextlib.suppress(NotOwner):
         _close(store, held, "failed" if poison else "done", "poison" if poison else None)
@@ -84,6 +92,10 @@ def _publish(store: Store, run: str, number: int, end: End, stale_s: float, me: 
     """Claim the round's end, if it has none. Then there is one, and it is durable. Raises StoreError."""
     body = {**store.head("average", me), "run": run, "round": number, **end.to_json()}
     decide(store, partial(RoundKeys(run).average, number), body, stale_s=stale_s, within_s=math.inf)
+
+
+def _said(wrong: BaseException) -> str:
+    return f"{type(wrong).__name__}: {wrong}"[:500]
 
 
 def _close(store: Store, held: Held, state: str, reason: str | None) -> None:

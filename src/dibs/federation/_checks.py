@@ -11,6 +11,7 @@ from dibs.errors import UsageError
 
 from ._rules import Rule
 
+_NO_NUMBERS = (bool, np.bool_, str, bytes, bytearray)  # of which float would make one
 __all__ = ["check_rules", "check_size", "check_times", "number_of"]
 
 
@@ -19,7 +20,7 @@ def check_size(size: Any, client: str) -> float | None:
     if size is None:
         return None
     try:
-        number = float(size) if not isinstance(size, bool | str) else math.nan
+        number = float(size) if not isinstance(size, _NO_NUMBERS) else math.nan
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not (math.isfinite(number) and number >= 0):

@@ -13,7 +13,8 @@ from dibs.record import TrialRecord, Who, decode, decode_who
 from ._rules import Rule
 
 State = Literal["running", "done", "failed", "interrupted"]
-__all__ = ["End", "Terms", "Try", "Update", "end_of", "terms_of", "try_of", "update_of"]
+POISON = "everybody who averaged it died over it (poison)"  # the reason of such an end, in every version
+__all__ = ["POISON", "End", "Terms", "Try", "Update", "end_of", "terms_of", "try_of", "update_of"]
 
 
 @final

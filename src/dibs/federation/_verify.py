@@ -13,7 +13,7 @@ from dibs.store import Store
 
 from ._computing import compute
 from ._look import Round, rounds_in, runs_in
-from ._records import End
+from ._records import POISON, End
 from ._room import room
 
 __all__ = ["Verified", "verify"]
@@ -62,7 +62,7 @@ def _one(seen: Round) -> Verified:
     of = seen.of
     if seen.terms is None or of is None:
         return told("differs", "its terms, or whose updates went in, are not there any more")
-    if seen.end.reason is not None and "(poison)" in seen.end.reason:
+    if seen.end.reason == POISON:
         return told("same", seen.end.reason)
     try:
         again = compute(

@@ -102,9 +102,9 @@ def remove_folder(folder: str) -> None:
 
     Only files by a sink's names go: of a folder that was somebody else's the rest stays. What cannot be removed is warned of.
     """
+    let_go(folder)
     error = _empty(folder)
     _made.pop(folder, None)
-    let_go(folder)
     if error is not None:
         log.warning("the sink's folder %s could not be removed: %s", folder, error)
 

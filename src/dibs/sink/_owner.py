@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import struct
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -22,10 +23,11 @@ __all__ = ["OWNER", "boot", "is_left_behind", "let_go", "own"]
 
 OWNER = f"{TEMP}owner"
 _LONGEST = 4096
+_FAILED = 2 ** (8 * struct.calcsize("P")) - 1
 _READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
-# folder -> the descriptor that holds its lock, and of which file it is
-_locks: dict[str, tuple[int, tuple[int, int]]] = {}
+# folder -> the descriptor that holds its lock, of which file it is, and where that is mapped
+_locks: dict[str, tuple[int, tuple[int, int], int]] = {}
 
 
 def own(folder: str) -> None:
@@ -38,12 +40,14 @@ def own(folder: str) -> None:
     except BaseException:
         os.close(fd)
         raise
-    _locks[folder] = (fd, _file(fd))
+    _locks[folder] = (fd, _file(fd), _mapped(fd))
 
 
 def let_go(folder: str) -> None:
-    """The folder is gone: its lock is of no use."""
-    fd, file = _locks.pop(folder, (-1, (0, 0)))
+    """The folder goes: its lock is of no use, and where NFS serves it, what is open cannot be removed."""
+    fd, file, address = _locks.pop(folder, (-1, (0, 0), 0))
+    if address:
+        _libc().munmap(address, 1)
     with suppress(OSError):  # somebody may have closed all descriptors, and the number be another file's by now
         if fd >= 0 and _file(fd) == file:
             os.close(fd)
@@ -110,8 +114,15 @@ def boot() -> str:
 
 
 def _namespaces() -> str:
-    """Where numbers of processes, and the times at which they began, mean the same."""
+    """Where numbers of processes, and the times at which they began, mean the same; empty where /proc has other ones."""
     numbers = []
+    try:
+        if os.readlink("/proc/self") != str(os.getpid()):  # noqa: PTH115
+            return ""
+    except OSError as error:
+        if interrupts(error):
+            raise
+        return ""
     for name in ("pid", "time"):
         try:
             numbers.append(str(os.stat(f"/proc/self/ns/{name}").st_ino))  # noqa: PTH116 - a text, as all around
@@ -146,6 +157,30 @@ def _lock(fd: int) -> bool:
             raise
         return False
     return True
+
+
+def _mapped(fd: int) -> int:
+    """Where the file lies in memory now, 0 for nowhere: a fork that closes all its descriptors, as daemons do, still has the lock with that.
+
+    Not by Python's mmap, which has a descriptor of its own and closes that number whoever has it by then.
+    """
+    try:
+        address = _libc().mmap(None, 1, 1, 2, fd, 0)  # PROT_READ, MAP_PRIVATE: the same on Linux, macOS and the BSDs
+    except (ImportError, OSError, AttributeError, TypeError) as error:
+        if interrupts(error):
+            raise
+        return 0
+    return 0 if address in (None, _FAILED) else int(address)
+
+
+@cache
+def _libc() -> Any:
+    import ctypes
+
+    libc = ctypes.CDLL(None)
+    libc.mmap.restype, libc.munmap.argtypes = ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_size_t)
+    libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *(ctypes.c_int,) * 3, ctypes.c_long)
+    return libc
 
 
 def _file(fd: int) -> tuple[int, int]:

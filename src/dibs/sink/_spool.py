@@ -91,7 +91,7 @@ def hold(folder: str, mark: Mark, trial: dict[str, Any], data: bytes | None) -> 
 def _drop(mark: Mark) -> None:
     """A better one is there: its former equals are of no use."""
     for path in mark.tied:
-        _remove(path)
+        _remove(path, mark)
     mark.tied, mark.tied_bytes, mark.ties = [], 0, 0
 
 
@@ -100,19 +100,19 @@ def _keep(folder: str, mark: Mark, trial: dict[str, Any], data: bytes) -> None:
     blob = _pair(folder, mark, f"{KEPT}{mark.token}.json", trial, data)
     old, mark.blob, mark.bytes, mark.kept = mark.blob, blob, len(data), trial["score"]
     if old:
-        _remove(f"{folder}/{old}")
+        _remove(f"{folder}/{old}", mark)
 
 
 def _pair(folder: str, mark: Mark, name: str, trial: dict[str, Any], data: bytes) -> str:
     """The blob and then, under that name, its metadata; the blob's name. OSError: there is neither."""
     blob = f"{BLOB}{mark.token}-{mark.serial:06d}.pkl"
-    _create(f"{folder}/{blob}", data)
+    _create(f"{folder}/{blob}", data, mark)
     body = _body({**trial, "blob": blob, "bytes": len(data)})
     try:
         _replace(folder, mark, name, body)
     except BaseException:
         if not _holds(f"{folder}/{name}", body, mark) and not mark.unsure:  # else the metadata may name it
-            _remove(f"{folder}/{blob}")
+            _remove(f"{folder}/{blob}", mark)
         raise
     return blob
 
@@ -120,14 +120,15 @@ def _pair(folder: str, mark: Mark, name: str, trial: dict[str, Any], data: bytes
 def _replace(folder: str, mark: Mark, name: str, body: bytes) -> None:
     """Give a file of the process's a new content, whole. OSError: it has the old one, or none."""
     path, temp = f"{folder}/{name}", f"{folder}/{TEMP}{name}-{mark.serial}"
-    _create(temp, body)
+    _create(temp, body, mark)
     try:
+        _demand_ours(mark)
         os.replace(temp, path)
     except BaseException as error:
         # over a network the answer may be lost, and the file there
         if isinstance(error, OSError) and not interrupts(error) and _holds(path, body, mark):
             return
-        _remove(temp)
+        _remove(temp, mark)
         raise
 
 
@@ -135,19 +136,27 @@ def _body(trial: dict[str, Any]) -> bytes:
     return json.dumps(trial).encode("ascii")
 
 
-def _create(path: str, data: bytes) -> None:
+def _create(path: str, data: bytes, mark: Mark) -> None:
     """A new file with these bytes; on an error there is none."""
+    _demand_ours(mark)
     fd = os.open(path, _NEW, 0o600)
     try:
         try:
-            done = os.write(fd, data)
+            done = 0
             while done < len(data):
+                _demand_ours(mark)
                 done += os.write(fd, memoryview(data)[done:])
         finally:
             os.close(fd)  # a network file system reports a full disk here
     except BaseException:
-        _remove(path)
+        _remove(path, mark)
         raise
+
+
+def _demand_ours(mark: Mark) -> None:
+    """OSError in a child that a signal handler has forked in the middle of a commit: the names are its parent's, who goes on."""
+    if os.getpid() != mark.pid:
+        raise ChildProcessError("this process was forked from one that recorded a trial just then")
 
 
 def _holds(path: str, body: bytes, mark: Mark) -> bool:
@@ -164,7 +173,9 @@ def _holds(path: str, body: bytes, mark: Mark) -> bool:
         return False
 
 
-def _remove(path: str) -> None:
+def _remove(path: str, mark: Mark) -> None:
+    if os.getpid() != mark.pid:
+        return
     try:
         os.unlink(path)
     except OSError as error:

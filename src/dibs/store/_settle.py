@@ -48,15 +48,29 @@ class Settler:
         self.backend, self.machine, self.patience_s = backend, machine, patience_s
         self.bar: Callable[[], None] | None = None  # raises where nothing may be claimed (a copy of another store)
 
-    def claim(self, key: str, body: dict[str, Any], *, durable: bool = False) -> Held | None:
+    def claim(
+        self, key: str, body: dict[str, Any], *, durable: bool = False, begun: Callable[[Held], None] | None = None
+    ) -> Held | None:
         """Create the name only if nobody has; of all callers on all machines at most one gets a Held.
 
         A fresh nonce goes into the body. None: somebody else's (or unreadable, which is somebody's).
         Raises UnsureError if that could not be learnt in time (others will find the name quiet, if it is
         there), StoreError if the bytes could not even be staged (then nothing was claimed), RefusedError in a copy.
+        ``begun`` is told, before anything is written, what will be held: a signal may break this off, and ``settled`` tells
+        what came of it.
         """
         held = self._new(key, body)
+        if begun is not None:
+            begun(held)
         return held if self._create(held, held.body, durable) else None
+
+    def settled(self, held: Held) -> bool:
+        """Whether a claim that was broken off is there, and so held after all. One look; raises StoreError."""
+        there = self.backend.read(held.key)
+        if there is None or nonce_of(there.data) != held.nonce:
+            return False
+        held.body, held.data = decode(there.data, held.key), there.data
+        return True
 
     def claim_first(self, keys: Iterator[str], body: dict[str, Any], lost: Lost, *, durable: bool = False) -> Held:
         """Claim the first of the names, in their order, that nobody has; at most one caller gets each of them.

@@ -37,12 +37,14 @@ class Watched(Settler):
 
     actor: Actor
 
-    def claim(self, key: str, body: dict[str, Any], *, durable: bool = False) -> Held | None:
+    def claim(
+        self, key: str, body: dict[str, Any], *, durable: bool = False, begun: Callable[[Held], None] | None = None
+    ) -> Held | None:
         tell = self.actor.tell
         if self._asks_anew(body):
             tell("blind", key=key)
         try:
-            held = super().claim(key, body, durable=durable)
+            held = super().claim(key, body, durable=durable, begun=begun)
         except UnsureError:
             tell("unsure", key=key, nonce=self.actor.machine.last_nonce)
             raise
