@@ -14,7 +14,6 @@ import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.study.processes import eventually, open_study, record, state
@@ -23,7 +22,6 @@ from dibs import Study, Trial
 from dibs.errors import UsageError
 from dibs.study._claimer import Claimer
 from dibs.study._keeper import keeper
-from dibs.study._session import Session
 
 HANDLED = (signal.SIGTERM, signal.SIGINT)
 
@@ -183,33 +181,6 @@ def test_a_loop_that_is_over_before_the_thread_has_begun(study: Study, monkeypat
 
     monkeypatch.setattr("dibs.study._keeper.threading.Thread", Late)
     assert [trial.done(1.0) for trial in study.trials(1)]  # pytest hears of an exception in the thread
-
-
-def test_a_loop_ends_while_the_thread_would_wake_it(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    called, ending = threading.Event(), threading.Event()
-    threads = []
-
-    def work(session: Session) -> None:
-        threads.append(threading.current_thread())
-        called.set()
-        assert ending.wait(60)
-        session.grace_s = 0.0
-        session.stop("the grace is over")
-        session._grace_is_over()
-
-    real = keeper._stop
-
-    def stop() -> Any:
-        ending.set()
-        return real()
-
-    monkeypatch.setattr(Session, "work", work)
-    monkeypatch.setattr(keeper, "_stop", stop)
-    monkeypatch.setattr(Session, "end_at_once", lambda session, code: threads.append(code))
-    with Session(study.store.machine.clock):
-        assert called.wait(60)
-    assert not threads[0].is_alive(), "who leaves does not hold what the thread needs to end"
-    assert len(set(threads)) == 1, "and the process goes on"
 
 
 # ---- signals
@@ -473,19 +444,6 @@ def test_a_forked_child_has_neither_handlers_nor_thread_nor_pipe(study: Study) -
             assert trial.report(1.0) is False
             assert not trial.stopping  # the children's signals were not ours
     assert state(study, 0) == "done"
-
-
-def test_who_listened_before_may_be_gone(study: Study) -> None:
-    ours, theirs = socket.socketpair()
-    theirs.setblocking(False)
-    before = signal.set_wakeup_fd(theirs.fileno())
-    for trial in study.trials(1):
-        with trial:
-            theirs.close()
-            assert in_child(lambda: len(signal.pthread_sigmask(signal.SIG_BLOCK, []))) == 0
-            trial.done(1.0)
-    ours.close()
-    assert signal.set_wakeup_fd(before) == -1
 
 
 def test_a_forked_child_that_goes_on_with_the_loop_is_told(study: Study) -> None:
