@@ -277,3 +277,11 @@ def test_a_folder_may_be_called_like_a_bucket(tmp_path: Path, monkeypatch: pytes
     assert Store(name).backend.root == tmp_path / name
     doctor = CliRunner().invoke(main, ["doctor", name, "--json"])
     assert json.loads(doctor.stdout)["store"] == str(tmp_path / name)
+
+
+def test_files_of_a_bucket_are_no_store_in_a_folder(tmp_path: Path) -> None:
+    Store(tmp_path / "store", create=True)
+    marker = tmp_path / "store/dibs.json"
+    marker.write_text(json.dumps({**json.loads(marker.read_text()), "backend": "bucket", "claim": "put"}))
+    with pytest.raises(StoreError, match=r"files of a store in a bucket.*by `dibs copy s3://"):
+        Store(tmp_path / "store")

@@ -333,7 +333,7 @@ class Closing:
     """A trial that only knows how it was closed."""
 
     def __init__(self) -> None:
-        self.n, self.closed, self.ends = 0, False, list[str]()
+        self._called, self.closed, self.ends = "trial 0", False, list[str]()
 
     def fail(self, reason: str, trace: str) -> None:
         self.ends.append(reason)

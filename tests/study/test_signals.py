@@ -8,7 +8,19 @@ import signal
 from pathlib import Path
 
 import pytest
-from tests.study.processes import alive, children_of, end, eventually, open_study, program, record, run, start, state
+from tests.study.processes import (
+    HEAD,
+    alive,
+    children_of,
+    end,
+    eventually,
+    open_study,
+    program,
+    record,
+    run,
+    start,
+    state,
+)
 
 # objectives that have begun once their trial's curve (or file) shows it
 IN_C = """
@@ -226,6 +238,31 @@ def test_ctrl_c_twice_interrupts(tmp_path: Path, workers: str, objective: str) -
     eventually(lambda: not os.killpg(process.pid, signal.SIGINT) and process.poll() is not None)
     assert end(process)[0] in (-signal.SIGINT, 130)
     assert {(result.state, result.reason) for result in study.results()} == {("interrupted", "SIGINT")}
+
+
+def test_an_interruption_during_a_fork_comes_right_after_it(tmp_path: Path) -> None:
+    head = """
+import os, signal, threading
+armed = []
+os.register_at_fork(before=lambda: armed and signal.pthread_kill(threading.main_thread().ident, armed.pop()))
+"""
+    body = """
+def objective(trial):
+    os.kill(os.getpid(), signal.SIGINT)
+    armed.append(signal.SIGINT)
+    pid = os.fork()
+    if not pid:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    time.sleep(60)
+    return 1.0
+
+study().run(objective, 1, progress=False)
+"""
+    code, _, err = run(program(tmp_path, body, head=head + HEAD))
+    assert code == -signal.SIGINT, err
+    assert "Exception ignored" not in err
+    assert [(result.state, result.reason) for result in open_study(tmp_path).results()] == [("interrupted", "SIGINT")]
 
 
 def test_children_of_a_killed_parent_record_and_leave(tmp_path: Path) -> None:

@@ -96,6 +96,11 @@ def look(root: Path) -> tuple[dict[str, Any] | None, Weighed]:
     backend = FolderBackend(root)
     marker = read_marker(backend, str(root)) if root.is_dir() else None
     method = (marker or {}).get("claim", "link")
+    if method == "put":
+        raise StoreError(
+            f"{root} holds the files of a store in a bucket, whose claims no folder can go on with: open the bucket, or "
+            f"bring it into a folder by `dibs copy s3://... {root}-copy`"
+        )
     if method not in METHODS:
         raise StoreError(
             f"{root}/{MARKER} names the claim method {method!r}, which this version does not know: upgrade dibs"

@@ -1,64 +1,46 @@
 """What an objective writes to file descriptors 1 and 2 goes to its trial's log: prints, C code, subprocesses.
 
-The descriptors themselves are redirected and put back, Python's buffers flushed at both borders. Meanwhile a stand-in
-that writes to the descriptor is ``sys.stdout``: one that lasts, because a logging handler made inside a trial keeps it, and
-that a full disk does not fail. Where the log has no room, what is printed is lost and counted; the objective goes on.
+The descriptors themselves are redirected and put back, Python's buffers emptied at both borders, and stand-ins that write
+to the descriptors are ``sys.stdout`` and ``sys.stderr`` meanwhile. Where the log has no room, what is printed is lost and
+counted; the objective goes on. Captures may lie within one another, or overlap in several threads: the latest gets it all.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import io
 import logging
 import os
 import stat
 import sys
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from dibs.errors import StoreError
 
-__all__ = ["captured", "tolerant"]
+from ._stand_in import STREAMS, flushed, losses, stand_in, standing
+
+__all__ = ["captured"]
 
 # no link is followed, and a FIFO somebody put there is found out instead of waited for
-_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
-_STREAMS = (("stdout", 1), ("stderr", 2))
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ESTALE)  # the log's disk, not who prints
-_stand_ins: dict[int, TextIO] = {}
-_raws: dict[int, _Descriptor] = {}
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 log = logging.getLogger("dibs")
 
 
-class _Descriptor(io.RawIOBase):
-    """A descriptor as a file that is never closed; ``lost``: bytes for which there was no room."""
+class _Before:
+    """What was there before a capture. A descriptor that was closed is None."""
 
-    def __init__(self, fd: int, name: str) -> None:
-        self._fd, self.name, self.mode = fd, name, "wb"
-        self.lost = 0
-        self.why = ""
+    def __init__(self, fds: dict[int, int | None]) -> None:
+        self.fds = fds
+        self.streams: dict[str, Any] = {name: getattr(sys, name) for name, _ in STREAMS}
 
-    def write(self, data: Any) -> int | None:
-        try:
-            return os.write(self._fd, data)
-        except BlockingIOError:
-            return None
-        except OSError as wrong:
-            if wrong.errno not in _NO_ROOM:
-                raise
-            self.lost += len(data)
-            self.why = wrong.strerror or str(wrong)
-            return len(data)
 
-    def fileno(self) -> int:
-        return self._fd
-
-    def isatty(self) -> bool:
-        return os.isatty(self._fd)
-
-    def writable(self) -> bool:
-        return True
+_now: list[_Before] = []  # of the captures that are on, as they began
+_lock = threading.Lock()
 
 
 @contextmanager
@@ -67,62 +49,123 @@ def captured(path: Path) -> Iterator[None]:
 
     What has no room in it is lost, and a warning says how much, as far as it went through ``sys.stdout`` or ``sys.stderr``.
     """
-    opened = _opened(path)
-    streams = {name: getattr(sys, name) for name, _ in _STREAMS}
-    _flush(*streams.values())
-    saved: dict[int, int] = {}
+    with _lock:
+        before = _begin(path)
+    theirs = [stream for stream in before.streams.values() if _by_line(stream)]
+    outer, losses.count = losses.count, 0
     try:
-        for name, fd in _STREAMS:
-            with suppress(OSError):  # closed: nothing to put back
-                saved[fd] = os.dup(fd)
-            os.dup2(opened, fd)
-            setattr(sys, name, _stand_in(name, fd))
-            _raws[fd].lost = 0
-        if opened > 2:
-            os.close(opened)
         yield
     finally:
-        _flush(sys.stdout, sys.stderr, *_stand_ins.values(), *streams.values())
-        for name, stream in streams.items():
-            setattr(sys, name, stream)
-        for _, fd in _STREAMS:
-            if fd in saved:
-                os.dup2(saved[fd], fd)
-                os.close(saved[fd])
-            else:
-                with suppress(OSError):
-                    os.close(fd)
-        if lost := sum(raw.lost for raw in _raws.values()):
-            why = next(raw.why for raw in _raws.values() if raw.lost)
-            log.warning("%d bytes of what was printed are not in the log %s: %s", lost, path, why)
+        whole = flushed(sys.stdout, sys.stderr, *before.streams.values())
+        with _lock:
+            _end(before, drop=not whole)
+        for stream in theirs:
+            with suppress(OSError, ValueError):
+                stream.reconfigure(line_buffering=False)
+        lost, losses.count = losses.count, outer
+        if lost:
+            log.warning("%d bytes of what was printed are not in the log %s: %s", lost, path, losses.why)
+
+
+def _begin(path: Path) -> _Before:
+    flushed(sys.stdout, sys.stderr)
+    with ExitStack() as undo:
+        opened = _opened(path)
+        undo.callback(os.close, opened)
+        before = _Before({})
+        undo.push(lambda kind, *_: _close(before) if kind is not None else None)
+        for _, fd in STREAMS:
+            before.fds[fd] = _kept(fd, path)
+        for name, fd in STREAMS:
+            os.dup2(opened, fd)
+            setattr(sys, name, stand_in(name, fd))
+    _now.append(before)
+    return before
+
+
+def _end(before: _Before, *, drop: bool) -> None:
+    """``drop``: what could not be written is not to turn up in whatever is there next."""
+    at = _now.index(before)
+    _now.remove(before)
+    if at < len(_now):  # one that began later is still on: what was before this one is put back after that one
+        later = _now[at]
+        before.fds, later.fds = later.fds, before.fds
+        later.streams = before.streams
+        _close(before)
+        return
+    if drop:
+        _drop(before)
+    for name, stream in before.streams.items():
+        setattr(sys, name, standing(stream))
+    for fd, kept in before.fds.items():
+        if kept is None:
+            with suppress(OSError):
+                os.close(fd)
+        else:
+            os.dup2(kept, fd)
+    _close(before)
+
+
+def _drop(before: _Before) -> None:
+    with suppress(OSError):
+        nowhere = _above(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC))
+        for fd in before.fds:
+            os.dup2(nowhere, fd)
+        os.close(nowhere)
+        flushed(sys.stdout, sys.stderr, *before.streams.values())
+
+
+def _close(before: _Before) -> None:
+    for kept in before.fds.values():
+        if kept is not None:
+            os.close(kept)
 
 
 def _opened(path: Path) -> int:
     try:
-        log = os.open(path, _FLAGS, 0o666)
+        opened = _above(os.open(path, _FLAGS, 0o666))
     except OSError as wrong:
         raise StoreError(f"the log {path} cannot be written: {wrong.strerror or wrong}") from wrong
-    if not stat.S_ISREG(os.fstat(log).st_mode):
-        os.close(log)
+    if not stat.S_ISREG(os.fstat(opened).st_mode):
+        os.close(opened)
         raise StoreError(f"the log {path} is no file: remove what is there")
-    os.set_blocking(log, True)
-    return log
+    os.set_blocking(opened, True)
+    return opened
 
 
-def tolerant() -> None:
-    """Make this process's prints reach the log line by line, in UTF-8, whatever the locale says."""
-    _flush(sys.stdout, sys.stderr)
-    sys.stdout, sys.stderr = (_stand_in(name, fd) for name, fd in _STREAMS)
+def _kept(fd: int, path: Path) -> int | None:
+    try:
+        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
+    except OSError as wrong:
+        if wrong.errno == errno.EBADF:
+            return None
+        raise StoreError(f"the log {path} cannot be written: {wrong.strerror or wrong}") from wrong
 
 
-def _stand_in(name: str, fd: int) -> TextIO:
-    if fd not in _stand_ins or _stand_ins[fd].closed:
-        raw = _raws[fd] = _Descriptor(fd, f"<{name}>")
-        _stand_ins[fd] = io.TextIOWrapper(io.BufferedWriter(raw), "utf-8", "backslashreplace", line_buffering=True)
-    return _stand_ins[fd]
+def _above(fd: int) -> int:
+    """The same file at a number that is none of the three that programs know, one of which may have been free."""
+    if fd > 2:
+        return fd
+    try:
+        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
+    finally:
+        os.close(fd)
 
 
-def _flush(*streams: Any) -> None:
-    for stream in streams:
-        with suppress(OSError, ValueError, AttributeError):
-            stream.flush()
+def _by_line(stream: Any) -> bool:
+    """Have who kept a stream from before write line by line, so that the lines are in order; False if there is no need."""
+    try:
+        if not isinstance(stream, io.TextIOWrapper) or stream.line_buffering or stream.fileno() not in (1, 2):
+            return False
+        stream.reconfigure(line_buffering=True)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _forked() -> None:
+    global _lock
+    _lock = threading.Lock()  # a thread of the parent's may hold it, and is not here
+
+
+os.register_at_fork(after_in_child=_forked)

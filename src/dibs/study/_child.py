@@ -16,10 +16,10 @@ from typing import Any
 
 from dibs.errors import DibsError
 
-from ._capture import tolerant
 from ._devices import Lease
 from ._events import Event, Ready, Said
 from ._session import Session
+from ._stand_in import tolerant
 from ._watchdog import Watchdog
 from ._work import Tally, Terms, work
 

@@ -14,6 +14,7 @@ import os
 import select
 import signal
 import threading
+from collections.abc import Callable
 from types import FrameType
 from typing import Any, Protocol
 
@@ -38,6 +39,7 @@ class Watched(Protocol):
     def commanded(self, data: bytes) -> None: ...
     def pause_s(self) -> float: ...
     def work(self) -> None: ...
+    def waits(self) -> int: ...
     def pending(self) -> BaseException | None: ...
     def leave_open_trials(self) -> None: ...
 
@@ -58,6 +60,7 @@ class Keeper:
         self._thread: threading.Thread | None = None
         self._read = self._write = -1
         self._interrupts = self._heard = 0  # Ctrl-C as the handler counts them, and as the thread does
+        self._late = 0  # a signal whose error waits until a fork is through
 
     def enter(self, session: Watched) -> None:
         """Beat and listen for this session from now on; handlers only if this is the main thread."""
@@ -86,8 +89,14 @@ class Keeper:
             here = threading.current_thread() is threading.main_thread()
             if here and not any(other.in_main for other in self._sessions):
                 self._restore()
-            if not self._sessions and not self._old:
-                self._stop()
+            stop = self._stop() if not self._sessions and not self._old else None
+        if stop is not None:
+            stop()  # without the lock, which the thread may want before it ends
+
+    def has(self, session: Watched) -> bool:
+        """Whether it is entered, and not left."""
+        with self._lock:
+            return session in self._sessions
 
     def poke(self) -> None:
         """Let the thread look again."""
@@ -106,16 +115,21 @@ class Keeper:
         self._thread = threading.Thread(target=self._run, args=(self._read,), name="dibs-beats", daemon=True)
         self._thread.start()
 
-    def _stop(self) -> None:
+    def _stop(self) -> Callable[[], None] | None:
+        """What is left to do once others may go on."""
         thread, self._thread = self._thread, None
         read, write, self._read, self._write = self._read, self._write, -1, -1
         if thread is None or thread is threading.current_thread():
-            return
-        os.write(write, _QUIT)
-        thread.join(_JOIN_S)
-        if not thread.is_alive():
-            os.close(read)
-            os.close(write)
+            return None
+
+        def stop() -> None:
+            os.write(write, _QUIT)
+            thread.join(_JOIN_S)
+            if not thread.is_alive():
+                os.close(read)
+                os.close(write)
+
+        return stop
 
     def _run(self, read: int) -> None:  # as it was when started: the last session may be gone before this runs
         deaf: set[int] = set()  # controls that have ended
@@ -148,6 +162,9 @@ class Keeper:
                 if not data:
                     deaf.add(fd)
                 controls[fd].commanded(data)
+            if self._late:
+                number, self._late = self._late, 0
+                self.kick(number)
             for session in tuple(self._sessions):
                 try:
                     session.work()
@@ -186,7 +203,10 @@ class Keeper:
             if signal.getsignal(number) == self._on_signal:  # else somebody has put up their own since
                 signal.signal(number, old if old is not None else signal.SIG_DFL)
         if self._old:
-            theirs = signal.set_wakeup_fd(self._old_fd)
+            try:
+                theirs = signal.set_wakeup_fd(self._old_fd)
+            except (OSError, ValueError):  # they have closed it since
+                theirs = signal.set_wakeup_fd(-1)
             if theirs not in (self._write, -1):
                 signal.set_wakeup_fd(theirs)
         self._old, self._old_fd = {}, -1
@@ -201,6 +221,10 @@ class Keeper:
         if number == signal.SIGINT:
             self._interrupts += 1
         self._tell(number, self._interrupts, tuple(self._sessions))
+        if getattr(self._masks, "old", None) is not None:  # what a hook of fork raises nobody gets
+            self._late = sessions[-1].waits()
+            self.poke()
+            return
         error = sessions[-1].pending()
         if error is not None:
             raise error
@@ -222,21 +246,25 @@ class Keeper:
 
     def has_forked(self) -> None:
         """In the parent, and last in the child: signals come again."""
-        old, self._masks.old = getattr(self._masks, "old", None), None
+        old = getattr(self._masks, "old", None)
         if old is not None:
             signal.pthread_sigmask(signal.SIG_SETMASK, old)
+            self._masks.old = None
 
     def forked(self) -> None:
         """In the child: the trials, the thread and the pipe are the parent's."""
         sessions, read, write = self._sessions, self._read, self._write
-        self._restore()
-        self._clear()
-        for fd in (read, write):
-            if fd >= 0:
-                os.close(fd)
-        for session in sessions:
-            session.control = None
-        self.has_forked()
+        try:
+            self._restore()
+            self._clear()
+            for fd in (read, write):
+                if fd >= 0:
+                    with contextlib.suppress(OSError):  # closed by the program, as by one that closes all
+                        os.close(fd)
+            for session in sessions:
+                session.control = None
+        finally:
+            self.has_forked()
 
     def at_exit(self) -> None:
         """The program ends with a loop still open: what it holds is interrupted."""

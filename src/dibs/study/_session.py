@@ -167,6 +167,10 @@ class Session:
         self._kick = False
         return self._error()
 
+    def waits(self) -> int:
+        """The signal that has the main thread raise that, while it has yet to; else 0."""
+        return _NUMBERS[self.code] if self._kick else 0
+
     def theirs(self) -> _Depth:
         """``with session.theirs():`` the user's code runs in here and may be interrupted anywhere."""
         return self._window
@@ -272,7 +276,9 @@ class Session:
             if self.in_main and keeper.kick(_NUMBERS[self.code]):
                 return
         self._deadline = None
-        if self.in_main:  # a loop in another thread does not own the process
+        if self.in_main and keeper.has(
+            self
+        ):  # a loop in another thread does not own the process, nor one that has ended
             self.end_at_once(self.code)
 
     def _record(self, reason: str) -> None:
