@@ -6,7 +6,6 @@ said once and is the same for everybody.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,6 +30,8 @@ class Bar:
         if self._lifted or self.backend.version(ADOPTED) is not None:
             self._lifted = True
             return
+        import shlex  # to refuse, and for nothing else
+
         raise RefusedError(
             f"{self.url} is a copy of {self.source} and hands out nothing: work on the original, or, when that is given up, "
             f"say `dibs copy --adopt {shlex.quote(self.url)}`",
