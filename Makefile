@@ -37,7 +37,7 @@ run: .venv/ready-run $(BUCKET)  ## search a spam filter for real SMS messages: 6
 ablation: .venv/ready-run  ## twelve cells on three hosts of this machine, what goes wrong with them, and the proof that nothing is missing
 	@$(BIN)/python examples/ablation/story.py ./studies/ablation
 
-test: .venv/ready-dev  ## all tests, executed docs included: no root, no system package; about five minutes on two cores
+test: .venv/ready-dev  ## all tests, executed docs included: no root, no system package; five to eight minutes on two cores
 	@$(BIN)/python -m pytest -n $(JOBS) -q $(PYTEST_ARGS)
 
 # two files at a time: much of it is waiting; what a file starts is its own. The torture counts its kills, and has the machine alone.

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dibs.errors import UsageError
+from dibs.store import Store
 
 from ._configs import source_path
 from ._models import Cell, Plan
@@ -19,16 +21,23 @@ __all__ = ["Only", "selected"]
 class Only:
     """The cells of these names, and those of one of the plan's files that stand after a line, appended ones, too.
 
-    ``first``: the cell that comes first in the file then, for people.
+    ``first``: the cell that comes first in the file then, for people. ``order``: the names as the file has them, where it
+    is none of the plan's: whoever hands out such a file has thought of its order.
     """
 
     names: frozenset[str]
     source: str | None = None
     after: int = 0
     first: str | None = None
+    order: tuple[str, ...] = ()
 
     def takes(self, cell: Cell) -> bool:
         return cell.name in self.names or (cell.source == self.source and cell.line > self.after)
+
+    def in_order(self, store: Store, plan: Plan, cells: Sequence[Cell]) -> list[Cell]:
+        """The cells as the file has them."""
+        at = {name: place for place, name in enumerate(self.order)}
+        return sorted(cells, key=lambda cell: (at.get(cell.name, len(at)), cell.n))
 
 
 def selected(plan: Plan, queue: str | None, start: int = 0, here: str | os.PathLike[str] = ".") -> Only | None:
@@ -55,7 +64,8 @@ def selected(plan: Plan, queue: str | None, start: int = 0, here: str | os.PathL
         raise UsageError(f"{file} names no cell{after}: there is nothing of it to run")
     if source is not None:
         return Only(frozenset(), source, start, left[0][1])
-    return Only(frozenset(name for _, name in left), first=left[0][1])
+    names = tuple(name for _, name in left)
+    return Only(frozenset(names), first=names[0], order=names)
 
 
 def _source(plan: Plan, queue: str, here: str | os.PathLike[str]) -> str | None:
