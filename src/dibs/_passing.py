@@ -1,4 +1,4 @@
-"""Whose exception it is: a step's own, for which it is answered, or that of somebody who interrupts it. Pure.
+"""Whose exception it is: a step's own, for which it is answered, or that of somebody who interrupts it.
 
 Limits on time are handlers of a signal that raise, in the middle of whatever runs: pickling, a write, a repr. Their class says
 nothing (TimeoutError is an OSError), so the traceback is asked: a handler is the one function that is called with its caller's frame.

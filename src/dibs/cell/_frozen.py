@@ -156,7 +156,7 @@ def copied(
 
 def _near(file: Path, here: Path) -> list[Path]:
     """The folders that a script's own relative paths lead to: from its own to the one above where the command was given."""
-    given = Path(os.path.abspath(here))  # noqa: PTH100
+    given = Path(os.path.abspath(here))  # noqa: PTH100 - as above
     last = given.parent if file.is_relative_to(given) else file.parent.parent
     return [folder for folder in file.parents if folder.is_relative_to(last)]
 

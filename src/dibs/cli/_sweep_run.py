@@ -41,7 +41,9 @@ log = logging.getLogger("dibs")
 @click.option("--workers", type=Whole(min=1), default=1, show_default=True, metavar="W",
               help="Cells at once on this host, with those of other runs here.")  # fmt: skip
 @click.option("--host", metavar="NAME", help="Count and show them under this name.  [default: this machine]")
-@click.option("--queue", metavar="FILE", help="Only the cells of this queue file; one that was not planned: in its order.")
+@click.option(
+    "--queue", metavar="FILE", help="Only the cells of this queue file; one that was not planned: in its order."
+)
 @click.option("--start-index", type=Whole(min=0), default=0, metavar="K",
               help="Without those of its first K lines, comments and blank ones counted.")  # fmt: skip
 @click.option("--time", type=SPAN, help="No new cells after so long, such as 2h.")

@@ -73,11 +73,6 @@ def accept(
 def _seen(doubt: Doubt) -> dict[str, Any]:
     run = doubt.run
     seen = {
-        "cell": doubt.cell,
-        "about": doubt.kind,
-        "n": run.n,
-        "attempt": run.attempt,
-        "what": doubt.what,
-        "host": run.host,
-    }
+        "cell": doubt.cell, "about": doubt.kind, "n": run.n, "attempt": run.attempt, "what": doubt.what, "host": run.host,
+    }  # fmt: skip
     return seen | ({"config": run.edited} if doubt.kind == CONFIG else {})

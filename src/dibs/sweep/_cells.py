@@ -24,7 +24,6 @@ from dibs.study._view import View, view_of
 
 from ._claimer import CellClaimer
 from ._models import Cell, Plan
-from ._ordering import Order, longest
 from ._plans import newer_plan
 from ._selected import Only
 
@@ -38,7 +37,7 @@ class Cells:
     """What a run needs of a sweep. ``plan``: the version that counts, as far as is known here.
 
     ``workers``: cells at once on this host, for all runs that say so; ``host``: under another name than its own. ``only``: which to run, None = all.
-    ``order``: which to claim first. ``reread``: looks at the queue files, on the host that has them; None = nobody does.
+    ``reread``: looks at the queue files, on the host that has them; None = nobody does.
     """
 
     def __init__(
@@ -50,12 +49,11 @@ class Cells:
         workers: int = 1,
         host: str | None = None,
         only: Only | None = None,
-        order: Order = longest,
         reread: Reread | None = None,
         stale_s: float = DEFAULT_STALE_S,
     ) -> None:
         self.store, self.plan, self.me, self.workers, self.host, self.only = store, plan, me, workers, host, only
-        self.order, self.reread, self._stale_s = order, reread, stale_s
+        self.reread, self._stale_s = reread, stale_s
 
     @property
     def keys(self) -> SweepKeys:

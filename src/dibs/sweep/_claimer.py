@@ -17,6 +17,7 @@ from dibs.study._attempt import Attempt
 from dibs.study._claimer import Claimer, Idle
 
 from ._models import Cell, Plan
+from ._ordering import in_order
 
 if TYPE_CHECKING:
     from ._cells import Cells
@@ -111,7 +112,7 @@ class CellClaimer(Claimer):
     def _adopt(self) -> None:
         self._plan = self.cells.plan
         self._wanted = {cell.n: cell for cell in self.cells.wanted()}
-        self._order = list(self.cells.order(self.store, self._plan, list(self._wanted.values())))
+        self._order = in_order(self.store, self._plan, list(self._wanted.values()), self.cells.only)
         self.trials = self._plan.size
         self._terms = replace(self._terms, of=self.trials, goal=self.cells.goal)
 

@@ -38,9 +38,8 @@ class Doubt:
     @property
     def name(self) -> str:
         """The same for the same question, and for no other one."""
-        seen = (
-            self.run.edited if self.kind == CONFIG else int(self.run.moved)
-        )  # one that moved meanwhile is not the same
+        # an attempt that moved meanwhile is not the same
+        seen = self.run.edited if self.kind == CONFIG else int(self.run.moved)
         return f"{self.run.n:08d}-{self.run.attempt}-{_WORDS[self.kind]}-{seen}"
 
     def answer(self, accepted: Collection[Accepted]) -> Accepted | None:

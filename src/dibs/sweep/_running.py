@@ -18,7 +18,6 @@ from dibs.study._work import Halt
 
 from ._cells import Cells
 from ._halting import HaltRule
-from ._ordering import Order, longest
 from ._place import claim_place
 from ._plans import newest_plan
 from ._program import CellProgram, rules_of
@@ -100,7 +99,6 @@ def run_sweep(
     gpus: int | None = None,
     max_running: int | None = None,
     me: str | None = None,
-    order: Order | None = None,
     on_event: OnEvent | None = None,
 ) -> SweepEnd:
     """Run cells of the sweep here, ``workers`` at once, until nothing is left that this caller could claim.
@@ -108,15 +106,13 @@ def run_sweep(
     No two callers on any machines ever run one cell at once, or write to one folder; on this host no more than ``workers`` run,
     those of other callers counted. A cell is done once its artifacts are copied. The plan is followed: cells that are
     appended meanwhile are run, dropped ones are not. ``host``: count them under this name, where this machine is to be
-    several, or one container of it. ``only``: see ``selected``. ``order``: which cells first; None = those of a file that is
-    not the plan's as that has them, else the longest. ``halt``: failures that end this run;
+    several, or one container of it. ``only``: see ``selected``. ``halt``: failures that end this run;
     ``max_failures``: as in ``Study.run``, None = never give up. Seconds throughout; the other arguments as in ``Study.run``.
     Raises NotFound, RefusedError (another sweep's results are where copies go), UsageError (a program that is not there, before anything is claimed), StoreError, DibsError (the first
     cells all failed), KeyboardInterrupt and SystemExit as signals ask for.
     """
     plan = newest_plan(store, sweep)
-    order = order or (only.in_order if only is not None and only.order else longest)
-    cells = Cells(store, plan, me=me, workers=workers, host=host, only=only, order=order, reread=reread)
+    cells = Cells(store, plan, me=me, workers=workers, host=host, only=only, reread=reread)
     cells.follow()
     if not cells.wanted():
         return _end(cells, 0, 0, "empty" if not cells.plan.active else "settled")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dibs.errors import UsageError
-from dibs.store import Store
 
 from ._configs import source_path
 from ._models import Cell, Plan
@@ -33,11 +31,6 @@ class Only:
 
     def takes(self, cell: Cell) -> bool:
         return cell.name in self.names or (cell.source == self.source and cell.line > self.after)
-
-    def in_order(self, store: Store, plan: Plan, cells: Sequence[Cell]) -> list[Cell]:
-        """The cells as the file has them."""
-        at = {name: place for place, name in enumerate(self.order)}
-        return sorted(cells, key=lambda cell: (at.get(cell.name, len(at)), cell.n))
 
 
 def selected(plan: Plan, queue: str | None, start: int = 0, here: str | os.PathLike[str] = ".") -> Only | None:
