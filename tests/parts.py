@@ -15,14 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, settings
-
 from dibs.backend import Backend, MemoryBackend
 from dibs.record import Who
 from dibs.store import Store
 
-# a shared machine is slow when it likes: no example is a failure for the time it took
-UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 _SERIAL = itertools.count(1)  # over all machines: a nonce is nobody else's
 
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.parts import UNHURRIED
 
 from dibs._canon import chance, chance_by_name, digest, dumps, from_json, plain, to_json
 from dibs.space._values import typed
@@ -57,7 +56,6 @@ def test_a_lone_surrogate_does_not_stop_a_traceback_from_being_written() -> None
     assert json.loads(dumps({"traceback": "file \udcff.py"})) == {"traceback": "file ?.py"}
 
 
-@UNHURRIED
 @given(st.dictionaries(st.text(max_size=3), LEAVES.filter(lambda leaf: leaf is not None), max_size=5))
 def test_the_digest_does_not_depend_on_the_order(items: dict[str, Any]) -> None:
     assert digest(items) == digest(dict(reversed(items.items())))
@@ -69,13 +67,11 @@ def test_a_known_digest() -> None:
     assert digest({"opt": "adam", "lr": 0.1}) == "58414775cfc96a687189ce59ec4a687af29350cede73f133658b9534003da46d"
 
 
-@UNHURRIED
 @given(VALUES)
 def test_a_value_comes_back_equal_and_of_its_type(value: Any) -> None:
     assert typed(from_json(json.loads(dumps(to_json(value))))) == typed(value)
 
 
-@UNHURRIED
 @given(VALUES, VALUES)
 def test_two_values_have_one_text_only_if_they_are_one_value(one: Any, other: Any) -> None:
     assert (dumps(to_json(one)) == dumps(to_json(other))) == (repr(one) == repr(other))
@@ -148,7 +144,6 @@ def test_chance_is_the_same_on_every_machine() -> None:
     assert chance(1, "seed-1", 0, 0, "trial") == chance(2, "seed-1", 0, 0, "trial")[:1]
 
 
-@UNHURRIED
 @given(st.integers(0, 2**63 - 1), st.integers(0, 10**6), st.text(max_size=5))
 def test_chance_is_in_the_unit_interval_and_depends_on_the_whole_key(seed: int, n: int, purpose: str) -> None:
     words = chance(4, 1, seed, n, purpose)

@@ -8,7 +8,6 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.parts import UNHURRIED
 
 from dibs import DibsError, Float, Int, RecordError, Space, SpaceError, UsageError
 from dibs.record import decode, decode_roll, decode_trial, decode_who, nonce_of
@@ -28,7 +27,7 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=12,
 )
-fuzz = settings(UNHURRIED, max_examples=300)
+fuzz = settings(max_examples=300)
 
 
 def mutated(data: bytes, at: int, with_: bytes, cut: int) -> bytes:

@@ -10,12 +10,23 @@ import numpy as np
 from tests.parts import at_once
 
 from dibs import Store
+from dibs.backend import Backend, FolderBackend, MemoryBackend
 from dibs.federation import Gathered, gather
 from dibs.federation._exports import Flat
 from dibs.federation._files import chunks_of
 from dibs.store import RoundKeys
 
 NAMES = ["a", "b", "c", "d", "e"]
+
+
+def backend_of(kind: str, folder: Path) -> Backend:
+    """One in "memory", the same with the conditions of a "bucket", or a folder that claims by "link" or "mkdir"."""
+    if kind in ("memory", "bucket"):
+        made: Backend = MemoryBackend(conditional_replace=kind == "bucket")
+    else:
+        made = FolderBackend(folder, claim=kind, fsync="none")
+        made.prepare()
+    return made
 
 
 def model(client: str, round: int = 0) -> dict[str, Any]:

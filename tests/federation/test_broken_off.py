@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import pytest
-from tests.federation.rounds import model, same
+from tests.federation.rounds import backend_of, model, same
 from tests.parts import FakeMachine
 
 from dibs import Store
-from dibs.backend import Backend, FolderBackend, MemoryBackend
+from dibs.backend import Backend
 from dibs.backend._wrapper import WrapperBackend
 from dibs.federation import fedavg, gather
 from dibs.federation._look import Round
@@ -38,21 +38,12 @@ class BrokenOff(WrapperBackend):
         return answer
 
 
-def inner(kind: str, folder: Path) -> Backend:
-    if kind in ("memory", "bucket"):
-        made: Backend = MemoryBackend(conditional_replace=kind == "bucket")
-    else:
-        made = FolderBackend(folder, claim=kind, fsync="none")
-        made.prepare()
-    return made
-
-
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("kind", ["memory", "bucket", "link", "mkdir"])
 def test_broken_off_at_every_call(kind: str, when: Literal["before", "after"], tmp_path: Path) -> None:
     expected = fedavg({"a": model("a")})
     for at in range(1, 200):
-        backend, machine = inner(kind, tmp_path / f"{at}"), FakeMachine(9)
+        backend, machine = backend_of(kind, tmp_path / f"{at}"), FakeMachine(9)
         said = ""
         try:
             gather(Store.over(BrokenOff(backend, at, when), machine, patience_s=5.0), model("a"), **ALONE)

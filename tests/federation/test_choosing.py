@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.parts import UNHURRIED
 
 from dibs import UpdateError, UsageError
 from dibs.federation import FedAdam, FedAvgM, participants
@@ -17,7 +16,6 @@ from dibs.federation import FedAdam, FedAvgM, participants
 TEN = [f"c{k}" for k in range(10)]
 
 
-@UNHURRIED
 @given(st.sets(st.text(min_size=1), min_size=1, max_size=12), st.integers(0, 50), st.floats(0.01, 1))
 def test_everybody_knows_who_is_in(names: set[str], round: int, share: float) -> None:
     known = participants(names, "r", round, share, seed=3)

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from tests.federation.rounds import model, same
+from tests.federation.rounds import backend_of, model, same
 from tests.parts import FakeMachine, body_at
 
 from dibs import RoundTimeout, Store
-from dibs.backend import Backend, CrashingBackend, FolderBackend, Killed, MemoryBackend
+from dibs.backend import Backend, CrashingBackend, Killed
 from dibs.federation import Gathered, fedavg, gather, verify
 from dibs.store import RoundKeys
 
@@ -24,15 +24,6 @@ def store_of(backend: Backend, pid: int) -> Store:
     machine = FakeMachine(pid)
     machine.dead = {VICTIM} - {pid}
     return Store.over(backend, machine, patience_s=5.0)
-
-
-def inner(kind: str, folder: Path) -> Backend:
-    if kind in ("memory", "bucket"):
-        made: Backend = MemoryBackend(conditional_replace=kind == "bucket")
-    else:
-        made = FolderBackend(folder, claim=kind, fsync="none")
-        made.prepare()
-    return made
 
 
 def victim(backend: Backend, crash_at: int | None, when: When) -> int:
@@ -52,12 +43,12 @@ def victim(backend: Backend, crash_at: int | None, when: When) -> int:
 
 @pytest.mark.parametrize("kind", ["memory", "bucket", "link", "mkdir"])
 def test_killed_at_every_call(kind: str, tmp_path: Path) -> None:
-    calls = victim(inner(kind, tmp_path / "whole"), None, "before")
+    calls = victim(backend_of(kind, tmp_path / "whole"), None, "before")
     assert calls > 20
     # right after a call and right before the next one are the same store
     deaths: list[tuple[int, When]] = [(at, "before") for at in range(1, calls + 1)]
     for at, when in [*deaths, (calls, "after")]:
-        backend = inner(kind, tmp_path / f"{at}-{when}")
+        backend = backend_of(kind, tmp_path / f"{at}-{when}")
         victim(backend, at, when)
         got: list[Gathered] = []
         for pid, client in ((AGAIN, "b"), (NEXT, "a")):

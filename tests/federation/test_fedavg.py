@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from tests.parts import UNHURRIED
 
 from dibs import UpdateError, UsageError
 from dibs.federation import Rule, Tensor, average, fedavg
@@ -29,7 +28,6 @@ def bits(value: Any) -> bytes:
     return np.ascontiguousarray(value).tobytes()
 
 
-@UNHURRIED
 @given(MODELS, st.data())
 def test_it_is_the_weighted_mean_within_one_rounding(models: list[Any], data: st.DataObject) -> None:
     sizes = data.draw(st.lists(st.integers(0, 100), min_size=len(models), max_size=len(models)).filter(any))
@@ -42,7 +40,6 @@ def test_it_is_the_weighted_mean_within_one_rounding(models: list[Any], data: st
         assert abs(float(got[at]) - float(exact)) <= np.spacing(np.float32(abs(float(exact)))) / 2 + 1e-14 * most
 
 
-@UNHURRIED
 @given(DOUBLES, st.randoms(use_true_random=False), st.sampled_from([None, "median", "trimmed:0.2"]))
 def test_the_order_in_which_clients_are_given_changes_no_bit(models: list[Any], luck: Any, robust: str | None) -> None:
     named = [(f"c{at}", {"w": model}) for at, model in enumerate(models)]
@@ -51,14 +48,12 @@ def test_the_order_in_which_clients_are_given_changes_no_bit(models: list[Any], 
     assert bits(fedavg(dict(named), robust=robust)["w"]) == bits(once)
 
 
-@UNHURRIED
 @given(arrays(np.float32, 7, elements=FLOATS), st.integers(1, 6), st.sampled_from([None, "median", "trimmed:0.3"]))
 def test_the_average_of_the_same_is_the_same(model: Any, count: int, robust: str | None) -> None:
     got = fedavg([{"w": model}] * count, robust=robust)["w"]
     assert np.array_equal(got, model)
 
 
-@UNHURRIED
 @given(st.lists(arrays(np.float64, 5, elements=st.floats(-10, 10)), min_size=3, max_size=9))
 def test_one_client_cannot_move_a_median_beyond_the_others(models: list[Any]) -> None:
     poisoned = [*models[:-1], np.full(5, 1e300)]

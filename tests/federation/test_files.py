@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from tests.federation.rounds import write_tensors
-from tests.parts import UNHURRIED
 
 from dibs import UpdateError
 from dibs.federation import Tensor
@@ -44,7 +43,6 @@ TENSORS = st.sampled_from(TYPES).flatmap(
 )
 
 
-@UNHURRIED
 @given(st.dictionaries(NAMES, TENSORS, min_size=1, max_size=5), st.dictionaries(NAMES, st.text(), max_size=2))
 def test_what_is_written_comes_back(tmp_path_factory: Any, tensors: dict[str, Any], metadata: dict[str, str]) -> None:
     path = tmp_path_factory.mktemp("files") / "x.safetensors"
@@ -148,7 +146,6 @@ def test_hostile_bytes_cost_an_error(tmp_path: Path, said: str, data: bytes) -> 
         open_tensors(tmp_path / "x")
 
 
-@UNHURRIED
 @given(st.binary(max_size=60), st.integers(0, 100))
 def test_no_bytes_do_anything_else(text: bytes, room: int) -> None:
     try:

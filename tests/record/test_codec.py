@@ -9,7 +9,6 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.parts import UNHURRIED
 
 from dibs._canon import dumps
 from dibs.errors import NewerFormat, RecordError, StoreError
@@ -214,7 +213,6 @@ def test_a_point_comes_back_as_values(value: Any) -> None:
     assert typed(record.point["y"]) == typed(1.0)
 
 
-@UNHURRIED
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_every_float_survives_to_the_last_bit(value: float) -> None:
     record = decode_trial(encode({**DONE, "score": value, "point": {"x": value}}), "k")
@@ -222,7 +220,6 @@ def test_every_float_survives_to_the_last_bit(value: float) -> None:
     assert (record.score.hex(), record.point["x"].hex()) == (value.hex(), value.hex())
 
 
-@UNHURRIED
 @given(st.binary(max_size=80), st.integers(0, 400), st.integers(0, 40))
 def test_damage_anywhere_never_raises_anything_else(junk: bytes, at: int, cut: int) -> None:
     whole = encode(DONE)

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.parts import UNHURRIED
 from tests.sink.disk import Disk, Killed
 
 from dibs.sink import Sink, _marks, _spool
@@ -163,7 +162,6 @@ def world(maximize: bool) -> Iterator[tuple[World, pytest.MonkeyPatch]]:
 
 
 @given(steps=STEPS, maximize=st.booleans())
-@UNHURRIED
 def test_any_schedule(steps: list[Step], maximize: bool) -> None:
     with world(maximize) as (all_of_it, patch):
         for step in steps:

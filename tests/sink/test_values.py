@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.parts import UNHURRIED
 
 from dibs.sink._score import better, finite
 from dibs.sink._values import pack, same, unpack
@@ -81,7 +80,6 @@ def types(value: Any) -> Any:
 
 
 @given(value=VALUES)
-@UNHURRIED
 def test_plain_values_come_back_equal_and_of_their_type(value: Any) -> None:
     back = through_a_file(value)
     assert types(back) == types(value)

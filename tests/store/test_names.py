@@ -7,7 +7,6 @@ import re
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.parts import UNHURRIED
 
 from dibs.backend._names import legal_segment
 from dibs.errors import UsageError
@@ -56,7 +55,6 @@ def test_what_is_no_name_is_refused(name: object) -> None:
         escape(name)  # type: ignore[arg-type]
 
 
-@UNHURRIED
 @given(TEXT | NASTY)
 @example("." * 40)
 @example("é" * 60)
@@ -76,7 +74,6 @@ def test_every_name_is_a_legal_harmless_segment(name: str) -> None:
     assert whole == name or (whole is None and len(segment) > 80)
 
 
-@UNHURRIED
 @given(NASTY, NASTY)
 @example("a/b", "a%2fb")
 @example("A", "%41")
@@ -85,7 +82,6 @@ def test_two_names_never_meet(one: str, other: str) -> None:
     assert (escape(one) == escape(other)) == (one == other)
 
 
-@UNHURRIED
 @given(st.text(st.sampled_from("aé.\U0001f600"), min_size=60, max_size=90), st.integers(0, 59), TEXT)
 def test_two_long_names_never_meet(name: str, at: int, other: str) -> None:
     changed = name[:at] + other + name[at:]
@@ -143,7 +139,6 @@ def test_a_study_of_any_name_has_legal_keys() -> None:
     assert StudyKeys("Spam/v2").study == "study/%53pam%2fv2/study.json"
 
 
-@UNHURRIED
 @given(st.integers(0, 10**10), st.integers(0, 1000))
 def test_a_trials_key_says_which_it_is(n: int, attempt: int) -> None:
     keys = StudyKeys("1-0.json")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.parts import UNHURRIED, FakeMachine, at_once, body_at, plant, store_over
+from tests.parts import FakeMachine, at_once, body_at, plant, store_over
 from tests.space.spaces import points, spaces
 
 from dibs import Choice, Float, Int, Random, RefusedError, Space, SpaceError, Store, Study, UsageError
@@ -404,7 +404,6 @@ def test_killed_at_any_step_and_said_again(when: Any) -> None:
 
 
 @given(st.data())
-@UNHURRIED
 def test_whatever_the_spaces_every_result_that_fits_is_there_and_all_are_counted(data: st.DataObject) -> None:
     old, new = data.draw(spaces()), data.draw(spaces())
     if data.draw(st.booleans()):  # close relatives: random ones have little in common

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.parts import UNHURRIED, FakeMachine, store_over
+from tests.parts import FakeMachine, store_over
 
 from dibs import Float, NoResult, Space, Store, Study, UsageError
 from dibs.record import STATES, TrialRecord
@@ -91,7 +91,6 @@ def seen(attempt: int, state: str | None, again: bool = False) -> Seen:
 ENDS = st.tuples(st.sampled_from([*STATES, None]), st.booleans(), st.booleans())  # state, again, released
 
 
-@UNHURRIED
 @given(st.lists(ENDS, min_size=1, max_size=5), st.randoms(use_true_random=False))
 def test_the_fold_agrees_with_the_design_in_any_order(ends: list[tuple[str | None, bool, bool]], random: Any) -> None:
     all_seen = [seen(attempt, state, again and state == "failed") for attempt, (state, again, _) in enumerate(ends)]
@@ -114,7 +113,6 @@ def test_the_fold_agrees_with_the_design_in_any_order(ends: list[tuple[str | Non
     assert found.waiting == (not settling and (all_seen[-1].closed or all_seen[-1].attempt in released))
 
 
-@UNHURRIED
 @given(st.lists(ENDS, min_size=1, max_size=4), ENDS)
 def test_once_settled_a_later_attempt_does_not_unsettle_it(
     ends: list[tuple[str | None, bool, bool]], later: tuple[str | None, bool, bool]

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.parts import UNHURRIED
 
 from dibs import UsageError
 from dibs.record import TrialRecord
@@ -139,7 +138,6 @@ def test_excess(constraints: Any, excess: float | None) -> None:
     assert met(constraints) is (excess is None or excess <= 0)
 
 
-@UNHURRIED
 @given(st.dictionaries(st.text(max_size=3), st.floats(allow_nan=False, allow_infinity=False), min_size=1), st.randoms())
 def test_excess_is_finite_and_the_order_of_names_is_nothing(constraints: dict[str, float], random: Any) -> None:
     items = list(constraints.items())

@@ -7,7 +7,6 @@ from itertools import product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.parts import UNHURRIED
 
 from dibs.errors import UsageError
 from dibs.sweep import Cell
@@ -35,7 +34,6 @@ def assigned(costs: list[float], speeds: list[float]):  # type: ignore[no-untype
     return assign(cells(len(costs)), dict(enumerate(costs)), {f"h{k}": speed for k, speed in enumerate(speeds)})
 
 
-@UNHURRIED
 @given(COSTS, SPEEDS)
 def test_every_cell_once_and_between_bound_and_twice_the_best(costs: list[float], speeds: list[float]) -> None:
     found = assigned(costs, speeds)
@@ -48,14 +46,12 @@ def test_every_cell_once_and_between_bound_and_twice_the_best(costs: list[float]
     assert found.finish <= 2 * optimum * (1 + 1e-9)
 
 
-@UNHURRIED
 @given(COSTS, st.integers(1, 3))
 def test_hosts_of_one_speed_are_near_the_best(costs: list[float], many: int) -> None:
     found = assigned(costs, [1.0] * many)
     assert found.finish <= (4 / 3 - 1 / (3 * many)) * best(costs, [1.0] * many) * (1 + 1e-9)
 
 
-@UNHURRIED
 @given(COSTS, SPEEDS, st.randoms())
 def test_the_order_in_which_they_come_decides_nothing(costs: list[float], speeds: list[float], random) -> None:  # type: ignore[no-untyped-def]
     some, hosts = cells(len(costs)), list({f"h{k}": speed for k, speed in enumerate(speeds)}.items())

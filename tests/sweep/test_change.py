@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.parts import UNHURRIED
 
 from dibs.errors import RefusedError
 from dibs.sweep._change import Change, compare
@@ -53,7 +52,6 @@ def test_a_long_diff_is_cut() -> None:
         compare("q", [f"a{n} t" for n in range(1000)], [f"b{n} t" for n in range(1000)])
 
 
-@UNHURRIED
 @given(st.lists(st.sampled_from(["a t", "b t", "# c t", "#", ""]), max_size=6), st.data())
 def test_a_line_that_is_not_touched_is_never_moved(old: list[str], data: st.DataObject) -> None:
     """Whatever was done: if it is accepted, every cell of before is on its line, as a cell or as a comment of itself."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.parts import UNHURRIED
 
 from dibs.sweep import Cell
 from dibs.sweep._costs import Finished, costs_of, longest_first
@@ -62,7 +61,6 @@ def test_one_cell_that_was_held_up_moves_nothing() -> None:
     assert found.speeds == {"a": pytest.approx(1), "b": pytest.approx(1)}
 
 
-@UNHURRIED
 @given(
     st.dictionaries(st.sampled_from("abc"), st.floats(0.2, 5), min_size=2),
     st.dictionaries(st.sampled_from("xyz"), st.floats(1, 1000), min_size=1),

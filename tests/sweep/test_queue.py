@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.parts import UNHURRIED
 
 from dibs.errors import UsageError
 from dibs.sweep import Cell
@@ -67,7 +66,6 @@ def test_all_wrong_lines_are_counted() -> None:
         read("x\ny\nz\na.toml seg\n")
 
 
-@UNHURRIED
 @given(st.lists(st.tuples(WORDS, WORDS, st.none() | st.integers(1, 10**6))))
 def test_what_is_written_reads_back(rows: list[tuple[str, str, int | None]]) -> None:
     fields = [{"cfg": cfg, "task": task} | ({} if epochs is None else {"epochs": epochs}) for cfg, task, epochs in rows]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.parts import UNHURRIED, body_at, plant
+from tests.parts import body_at, plant
 from tests.space.spaces import json_like, params, units
 from tests.view.studies import SPACE, Lab
 
@@ -40,7 +40,6 @@ def studied(space: Space, results: list[tuple[dict[str, Any], float]], name: str
 
 
 @given(params, st.lists(units, max_size=20))
-@UNHURRIED
 def test_every_value_lies_in_the_band_that_says_so(param: Param, us: list[float]) -> None:
     ruler = Ruler("p", param)
     bands = ruler.axis.bands
@@ -59,7 +58,6 @@ def test_every_value_lies_in_the_band_that_says_so(param: Param, us: list[float]
 
 
 @given(params)
-@UNHURRIED
 def test_bands_of_numbers_follow_one_another_from_end_to_end(param: Param) -> None:
     bands = Ruler("p", param).axis.bands
     if isinstance(param, Int):
@@ -202,7 +200,6 @@ def test_reading_writes_nothing() -> None:
 
 
 @given(st.dictionaries(st.sampled_from(["lr", "opt", "x", ""]), json_like, max_size=4), json_like, st.booleans())
-@UNHURRIED
 def test_whatever_somebody_wrote_into_a_record_the_others_are_shown(point: Any, score: Any, defined: bool) -> None:
     lab = Lab(defined=defined)
     for n in range(3):
