@@ -211,8 +211,25 @@ def test_what_was_done_by_hand_is_outside_once_and_kept(how: str, damage: Any, e
     evidence.torment("damage", how=how, key=key)
     if how == "truncate":
         evidence.facts(lambda facts: facts["status"].update(problems=[{"key": key}]))
-        evidence.facts(lambda facts: facts["check"]["findings"].append({"kind": "torn", "key": key, "fault": True}))
+        evidence.facts(
+            lambda facts: facts["check"]["findings"].append({"kind": "torn", "key": key, "what": "?", "fault": True})
+        )
     assert {sentence.partition(":")[0] for sentence in check(str(evidence.folder))} <= {"exact", "readers"}
+
+
+@pytest.mark.parametrize("touched", [True, False])
+def test_a_wish_that_is_carried_again_because_its_record_was_damaged_is_no_fault(
+    touched: bool, evidence: Evidence
+) -> None:
+    # the record was cut, others took its wish for one that nobody carries, and its owner wrote it whole again
+    evidence.change(2, wish=digest(text_of(WISH)), point=text_of(WISH))
+    if touched:
+        evidence.torment("damage", how="truncate", key=f"study/{STUDY}/trial/000000/00000002-0.json")
+    findings = check_store(Store(evidence.folder / "store")).to_json()
+    assert [finding["key"] for finding in findings["findings"] if finding["fault"]] == [f"study/{STUDY}/3-0"]
+    evidence.facts(lambda facts: facts.update(check=findings))
+    told = [sentence for sentence in check(str(evidence.folder)) if "dibs check calls" in sentence]
+    assert bool(told) is not touched
 
 
 def test_it_runs_where_dibs_is_not_installed(evidence: Evidence, tmp_path: Path) -> None:

@@ -346,13 +346,13 @@ def told(scene: Scene) -> Iterator[str]:
 def _checked(scene: Scene) -> Iterator[str]:
     """``dibs check`` names all that does not parse, and calls nothing a fault that is none."""
     findings = scene.facts["check"]["findings"]
-    named = {finding["key"] for finding in findings}
-    for key in sorted(scene.raw.wrong.keys() - named):
+    for key in sorted(scene.raw.wrong.keys() - {finding["key"] for finding in findings}):
         yield f"{key} does not parse, and dibs check does not say so"
     for finding in findings:
-        key = finding["key"]
+        key, other = finding["key"], finding["what"].rpartition(" by trial ")[2]  # a wish carried twice is about both
+        touched = {scene._trial_of(key), int(other) if other.isdigit() else None} & scene.hands
         copied = "/roll/" in key and scene.hands  # the copy of a record that somebody removed and a worker claimed anew
-        if finding["fault"] and key not in scene.raw.wrong and scene._trial_of(key) not in scene.hands and not copied:
+        if finding["fault"] and key not in scene.raw.wrong and not touched and not copied:
             yield f"dibs check calls {key} {finding['kind']} ({finding['what']}), and nobody touched it"
 
 
