@@ -154,7 +154,10 @@ def _run_file(path: Path, name: str) -> ModuleType:
     """Execute the file as a module; UsageError with the place for whatever goes wrong."""
     code = _compile(path)
     folder = str(path.parent)
-    if sys.path[:1] != [folder]:
+    if path.with_name("dibs.py").is_file():  # behind everything else: worker processes would find that one in our place
+        if folder not in sys.path:
+            sys.path.append(folder)
+    elif sys.path[:1] != [folder]:
         sys.path.insert(0, folder)
     spec = importlib.util.spec_from_file_location(name, path) or ModuleSpec(name, None, origin=str(path))
     module = importlib.util.module_from_spec(spec)
