@@ -149,7 +149,7 @@ def test_a_missing_root_reads_as_empty_and_is_never_made_by_a_write(tmp_path: Pa
     )
     assert (backend.delete("a/x"), backend.touch("a/x")) == (False, False)
     for verb in (lambda: backend.stage(b"1"), backend.now):
-        with pytest.raises(StoreError, match="does not exist: is the share mounted"):
+        with pytest.raises(StoreError, match=r"does not exist: is the share mounted\? If so, it was moved or removed"):
             verb()
     assert not (tmp_path / "mnt").exists()
 

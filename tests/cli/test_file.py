@@ -71,6 +71,13 @@ def test_a_file_named_like_a_loaded_module_does_not_replace_it(write: Callable[.
     assert sys.modules["json"] is json
 
 
+def test_a_file_called_dibs_hides_no_dibs_from_worker_processes(write: Callable[..., Path], tmp_path: Path) -> None:
+    path = write(GOOD.replace("trial[", "trial.point["), "dibs.py")
+    words = f"-P -m dibs run {path} --store {tmp_path / 's'} --study a --goal min --trials 4 --workers 2".split()
+    ran = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=120, check=False)
+    assert (ran.returncode, "Traceback" in ran.stderr) == (0, False), ran.stderr
+
+
 def test_the_objective_is_pickled_by_path_and_loaded_once_in_another_process(write: Callable[..., Path]) -> None:
     path = write(GOOD + "\nprint('loading')\nclass Mine: pass\ndef made(trial): return Mine()")
     objective = load(f"{path}:made").objective

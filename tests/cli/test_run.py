@@ -202,6 +202,31 @@ def test_a_run_whose_trials_all_fail_gives_up_and_shows_why(dibs: Call, search: 
     assert json.loads(dibs("status", *PLACE, "--json").stdout)["counts"]["failed"] == 9
 
 
+FAULTS = {
+    "imported from a neighbour": ("from model import train as objective\n", "KeyError: 'depth'"),
+    "without a parameter": ("def objective(): ...\n", "TypeError: objective() takes 0 positional arguments"),
+    "without a result": ("def objective(trial): ...\n", "returned None and had reported nothing"),
+    "that ends the process": ("def objective(trial): raise SystemExit(3)\n", "SystemExit: 3"),
+}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_whatever_is_wrong_with_an_objective_is_its_own_and_can_be_tried_again(
+    dibs: Call, search: Path, fault: str, workers: int
+) -> None:
+    text, said = FAULTS[fault]
+    search.with_name("model.py").write_text("def train(trial):\n    return trial.point['depth']\n")
+    head = FAILING.split("def ")[0]
+    search.write_text(f"{head}{text}")
+    done = dibs("run", str(search), *PLACE, "--trials", "20", "--workers", str(workers), code=1)
+    ending = done.stderr[done.stderr.index("dibs: ", done.stderr.index("failed (")) :]
+    assert "all failed" in ending
+    assert said in ending
+    assert f"once that is mended: dibs retry --store {Path('s').absolute()} --study spam, and the same" in ending
+    assert not any(word in done.stderr for word in ("this is a bug", "stopped"))
+
+
 def test_no_command_is_recommended_that_would_find_nothing(dibs: Call, search: Path) -> None:
     search.write_text(FAILING.replace("trial.n % 2", "True"))
     done = dibs("run", str(search), *PLACE, "--trials", "1", "--max-failures", "0", code=1)

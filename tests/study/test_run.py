@@ -185,6 +185,15 @@ def test_it_stops_when_nothing_but_failures_comes(study: Study) -> None:
     assert len(study.results()) == 5
 
 
+def test_an_objective_that_exits_does_not_end_its_caller(study: Study) -> None:
+    def objective(trial: Trial) -> float:
+        raise SystemExit(3)
+
+    with pytest.raises(UsageError, match=r"the first 3 trials all failed; the last one: SystemExit: 3$") as given_up:
+        study.run(objective, 50, progress=False)
+    assert isinstance(given_up.value.__cause__, SystemExit)
+
+
 @pytest.mark.parametrize("good", [0, 1, 2])
 def test_one_success_among_the_first_is_enough(study: Study, good: int) -> None:
     def objective(trial: Trial) -> float:

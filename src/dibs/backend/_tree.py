@@ -38,7 +38,7 @@ class Tree:
             raise StoreError(f"{root} is not a folder: a store needs one")
         if not missing_ok:
             raise StoreError(
-                f"the store's folder {root} does not exist: is the share mounted? If so, create the store first"
+                f"the store's folder {root} does not exist: is the share mounted? If so, it was moved or removed"
             )
 
     def prepare(self) -> None:

@@ -135,8 +135,7 @@ def _searched(study: Study, found: SearchFile, options: dict[str, Any], *, as_js
     try:
         summary = _run.search(study, found, options["trials"], options | {"time_limit": None, "memory": None}, words)
     except UsageError as wrong:  # said by the run: everything that could be checked has been
-        failed = "all failed" in str(wrong)
-        raise DibsError(f"{wrong} (see --max-failures)\n{_run.mended(study)}" if failed else str(wrong)) from wrong
+        raise DibsError(str(wrong)) from wrong
     return _run.conclude(study, summary, words, as_json=as_json)
 
 

@@ -154,7 +154,10 @@ def _run_file(path: Path, name: str) -> ModuleType:
     """Execute the file as a module; UsageError with the place for whatever goes wrong."""
     code = _compile(path)
     folder = str(path.parent)
-    if sys.path[:1] != [folder]:
+    if path.with_name("dibs.py").is_file():  # behind everything else: worker processes would find that one in our place
+        if folder not in sys.path:
+            sys.path.append(folder)
+    elif sys.path[:1] != [folder]:
         sys.path.insert(0, folder)
     spec = importlib.util.spec_from_file_location(name, path) or ModuleSpec(name, None, origin=str(path))
     module = importlib.util.module_from_spec(spec)
@@ -205,13 +208,17 @@ def _traceback(wrong: Exception, folder: str) -> str:
     return "".join(lines).rstrip()
 
 
-def own_traceback(wrong: BaseException, path: str) -> str | None:
-    """The traceback from the file's first frame on; None if the file is not in it, so that it is not its fault."""
-    frames = traceback.extract_tb(wrong.__traceback__)
-    first = next((at for at, frame in enumerate(frames) if frame.filename == path), None)
-    if first is None:
+def own_traceback(wrong: BaseException) -> str | None:
+    """The traceback from where an objective was called on; None if none was, so that it is not the objective's fault.
+
+    By the call and not by the file: an objective may be imported from elsewhere, or take no trial at all.
+    """
+    called = FileObjective.__call__.__code__
+    codes = [frame.f_code for frame, _ in traceback.walk_tb(wrong.__traceback__)]
+    if called not in codes:
         return None
-    return "".join(traceback.format_list(frames[first:]) + traceback.format_exception_only(wrong)).rstrip()
+    frames = traceback.extract_tb(wrong.__traceback__)[codes.index(called) + 1 :]
+    return "".join(traceback.format_list(frames) + traceback.format_exception_only(wrong)).rstrip()
 
 
 def _function(module: ModuleType, path: str, name: str) -> Callable[[Any], Any]:

@@ -179,13 +179,15 @@ def search(study: Study, found: SearchFile, trials: int, options: dict[str, Any]
         raise
     except Exception as wrong:
         ours = isinstance(wrong, DibsError) and not isinstance(wrong, UsageError)  # the store's trouble, say
-        text = None if ours else own_traceback(wrong, found.path)
-        if text is None:
-            raise
-        raise DibsError(
-            f"the first {options['max_failures']} trials all failed, so the rest is not tried (see --max-failures). "
-            f"The last one raised:\n{text}\n{mended(study)}"
-        ) from wrong
+        text = None if ours else own_traceback(wrong.__cause__ or wrong)
+        if text is not None:
+            raise DibsError(
+                f"the first {options['max_failures']} trials all failed, so the rest is not tried (see --max-failures). "
+                f"The last one raised:\n{text}\n{mended(study)}"
+            ) from wrong
+        if isinstance(wrong, DibsError) and "all failed" in str(wrong):
+            raise DibsError(f"{wrong}\n{mended(study)} (see --max-failures)") from wrong
+        raise
 
 
 def mended(study: Study) -> str:

@@ -40,11 +40,18 @@ def loop(
     """Yield claimed trials until there is nothing to claim (with ``wait``: until all are settled)."""
     refuse_while_importing()
     with session:
+        said = False
         while isinstance(got := claim_next(session, claimer, wait=wait), Attempt):
             trial = Trial(got, space, session, pruning=pruning(got))
             try:
                 with session.theirs():
                     yield trial
+                if not (said or trial._over or session.draining) and trial._ours:
+                    said = True
+                    log.warning(
+                        "%s was left open, so it is interrupted and will be tried again: put the loop's body under "
+                        "`with trial:`, or call trial.done(score)", trial._called,
+                    )  # fmt: skip
             finally:
                 close_left_open(trial)
             if not session.ours:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -178,9 +179,11 @@ def _here(study: Runnable, objective: Objective, terms: Terms, tally: Tally, on_
     with session:
         work(study, objective, terms, session, tally, counting=True)
     if tally.gave_up:
-        if tally.error is not None:
+        if isinstance(tally.error, Exception):
             raise tally.error
-        raise UsageError(f"the first {tally.failed} trials all failed; the last one: {tally.trace}")
+        # a SystemExit would end the caller with a code that is the objective's own
+        last = tally.trace if tally.error is None else "".join(traceback.format_exception_only(tally.error)).strip()
+        raise UsageError(f"the first {tally.failed} trials all failed; the last one: {last}") from tally.error
 
 
 def _packed(study: Runnable, objective: Objective, why: str) -> bytes:

@@ -154,7 +154,7 @@ class Study:
         ``workers`` > 1: fresh processes, which need an objective they can import and a ``__main__`` guard.
         ``time_s``: no new trials after that. ``rescue_after_s``: take over trials that are quiet for so long.
         ``grace_s``: what SIGTERM or SIGHUP leaves a running trial. ``max_failures``: if so many of a process's first trials
-        fail and none succeeded, it stops and raises what the last one raised; None = never.
+        fail and none succeeded, it stops and raises what the last one raised, or UsageError if that was no ``Exception``; None = never.
         ``limits``: what one trial may use; one that is over it is failed, with the limit named, and its process is
         replaced (with any limit trials run in fresh processes, as with several workers). ``max_running``: at most so
         many trials run at any time in the whole study, counting the workers that say so.
