@@ -206,6 +206,10 @@ FAULTS = {
     "imported from a neighbour": ("from model import train as objective\n", "KeyError: 'depth'"),
     "without a parameter": ("def objective(): ...\n", "TypeError: objective() takes 0 positional arguments"),
     "without a result": ("def objective(trial): ...\n", "returned None and had reported nothing"),
+    "that gives a reason": (
+        "def objective(trial):\n    try: {}['depth']\n    except KeyError as wrong: raise OSError('no data') from wrong\n",
+        "OSError: no data",
+    ),
     "that ends the process": ("def objective(trial): raise SystemExit(3)\n", "SystemExit: 3"),
 }
 

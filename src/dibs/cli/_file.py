@@ -208,11 +208,13 @@ def _traceback(wrong: Exception, folder: str) -> str:
     return "".join(lines).rstrip()
 
 
-def own_traceback(wrong: BaseException) -> str | None:
+def own_traceback(wrong: BaseException | None) -> str | None:
     """The traceback from where an objective was called on; None if none was, so that it is not the objective's fault.
 
     By the call and not by the file: an objective may be imported from elsewhere, or take no trial at all.
     """
+    if wrong is None:
+        return None
     called = FileObjective.__call__.__code__
     codes = [frame.f_code for frame, _ in traceback.walk_tb(wrong.__traceback__)]
     if called not in codes:

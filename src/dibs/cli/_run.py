@@ -179,7 +179,8 @@ def search(study: Study, found: SearchFile, trials: int, options: dict[str, Any]
         raise
     except Exception as wrong:
         ours = isinstance(wrong, DibsError) and not isinstance(wrong, UsageError)  # the store's trouble, say
-        text = None if ours else own_traceback(wrong.__cause__ or wrong)
+        # a run raises what the objective raised, or an error of its own because of that
+        text = None if ours else own_traceback(wrong) or own_traceback(wrong.__cause__)
         if text is not None:
             raise DibsError(
                 f"the first {options['max_failures']} trials all failed, so the rest is not tried (see --max-failures). "
