@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dibs import Store
+from dibs.backend import FolderBackend
 from dibs.errors import NotFound, RecordError
 from dibs.store import SweepKeys
 from dibs.sweep import Cell, Plan, Task, add_plan, change_plan, newer_plan, newest_plan, read_plan, sweeps_in
@@ -71,3 +72,49 @@ def test_a_damaged_plan_is_said(store: Store, damage: bytes) -> None:
 def test_what_a_cell_is_does_not_depend_on_its_line() -> None:
     assert replace(cell(0), line=9, name="x").digest == cell(0).digest
     assert replace(cell(0), config="1" * 64).digest != cell(0).digest != cell(1).digest
+
+
+@pytest.fixture
+def by_mkdir(tmp_path: Path) -> Store:
+    """A store where a claim is a folder and the record comes after; its patience is over at once."""
+    (tmp_path / "m").mkdir()
+    return Store.over(FolderBackend(tmp_path / "m", claim="mkdir"), patience_s=0.0)
+
+
+def claim_only(store: Store, version: int) -> Path:
+    """What a planner has made who stands between the two steps, or was killed there."""
+    assert store.backend.root is not None
+    claim = store.backend.root / f"{SweepKeys('Ablation 1').plan(version)}.claim"
+    claim.mkdir(parents=True)
+    return claim
+
+
+def test_a_version_that_is_claimed_and_not_written_is_none_yet(by_mkdir: Store) -> None:
+    """Whoever runs, looks or releases at that moment goes on with the one before."""
+    assert add_plan(by_mkdir, PLAN)
+    claim_only(by_mkdir, 1)
+    assert newest_plan(by_mkdir, "Ablation 1") == PLAN
+    assert newer_plan(by_mkdir, PLAN) is PLAN
+    assert change_plan(by_mkdir, PLAN, lambda plan: None) == PLAN
+
+
+def test_a_planner_that_was_killed_while_it_claimed_is_said_to_who_plans(by_mkdir: Store) -> None:
+    assert add_plan(by_mkdir, PLAN)
+    claim = claim_only(by_mkdir, 1)
+    with pytest.raises(RecordError, match=r"remove the folder sweep/.*/plan/00000001\.json\.claim"):
+        change_plan(by_mkdir, PLAN, lambda plan: plan.next(naming="{task}"))
+    claim.rmdir()
+    assert change_plan(by_mkdir, PLAN, lambda plan: plan.next(naming="{task}")).version == 1
+
+
+def test_a_first_planner_that_was_killed_while_it_claimed_is_said_to_all(by_mkdir: Store) -> None:
+    claim_only(by_mkdir, 0)
+    for attempt in (lambda: newest_plan(by_mkdir, "Ablation 1"), lambda: add_plan(by_mkdir, PLAN)):
+        with pytest.raises(RecordError, match=r"its planner has not written it"):
+            attempt()
+
+
+def test_a_folder_under_a_plan_s_name_is_said_to_who_plans(store: Store) -> None:
+    (Path(store.url) / SweepKeys("Ablation 1").plan(0)).mkdir(parents=True)
+    with pytest.raises(RecordError, match="is a folder"):
+        add_plan(store, PLAN)

@@ -14,7 +14,7 @@ from dibs import Store
 from dibs.errors import UsageError
 from dibs.store import SweepKeys, blob_key
 from dibs.sweep import Plan, Released, add_plan, newest_plan, pull, release, retry, verify
-from dibs.sweep._marks import releases, revoke
+from dibs.sweep._marks import releases, revoke, verified
 
 
 @pytest.fixture
@@ -51,6 +51,22 @@ def test_nobody_gave_a_name(store: Store, plan: Plan, approve: str | None) -> No
     told = asked(store, approve)
     assert (told.exit_code, len(told.missing), told.record) == (2, 1, None)
     assert releases(store, NAME) == []
+
+
+def test_verified_again_where_what_was_written_of_it_does_not_read(store: Store, plan: Plan, dest: Path) -> None:
+    """Else verify would say that it holds, and the gate that nobody has verified it, for ever."""
+    (mark,) = (Path(store.url) / SweepKeys(NAME).marks("verified")).iterdir()
+    whole = mark.read_bytes()
+    mark.write_bytes(b"")
+    assert asked(store).record is None
+    proven(store, plan, dest)
+    proven(store, plan, dest)
+    assert len(list(mark.parent.iterdir())) == 2
+    assert asked(store).record is not None
+    mark.write_bytes(whole)  # it was out of reach, no more: what is taken back is taken back with it
+    (dest / "a" / "metrics.json").write_bytes(b"")
+    assert not verify(store, plan, dest).passed
+    assert verified(store, NAME) == []
 
 
 def unverified(store: Store, plan: Plan, dest: Path) -> None:

@@ -188,6 +188,14 @@ def test_a_pickle_of_arrays_has_to_be_finite(store: Store, dest: Path) -> None:
     assert (faults(told), told.faults[0].what) == ([("not finite", "a/best.pkl")], "NaN or an infinity in loss, w[1]")
 
 
+def test_an_array_of_objects_has_to_be_finite_in_what_it_holds(store: Store, dest: Path) -> None:
+    fine = np.array([np.ones(2), np.ones(3), None, "x"], dtype=object)
+    odd = np.array([np.ones(2), {"w": [np.array([np.nan])]}], dtype=object)
+    files = {"fine.pkl": pickle.dumps(fine), "odd.pkl": pickle.dumps({"w": odd})}
+    told = of_files(store, dest, files, Rules(allow_pickle=True))
+    assert [(fault.path, fault.what) for fault in told.faults] == [("a/odd.pkl", "NaN or an infinity in w")]
+
+
 def safetensors(header: dict[str, Any], data: bytes) -> bytes:
     raw = json.dumps(header).encode()
     return struct.pack("<Q", len(raw)) + raw + data

@@ -325,6 +325,20 @@ def test_a_claimed_study_without_a_definition_is_no_trial(tmp_path: Path) -> Non
     assert Study(tmp_path / "s", "s", SPACE, goal="min").results() == []
 
 
+@pytest.mark.parametrize(
+    ("key", "means"),
+    [("sweep/s/plan/00000001.json", "none can be added"), ("sweep/s/mark/accepted/x.json", "not taken")],
+)
+def test_a_step_of_a_sweep_that_was_claimed_and_not_written_is_no_trial(tmp_path: Path, key: str, means: str) -> None:
+    Store(tmp_path / "s")
+    marker = tmp_path / "s/dibs.json"
+    marker.write_text(marker.read_text().replace('"claim":"link"', '"claim":"mkdir"'))
+    (tmp_path / "s" / f"{key}.claim").mkdir(parents=True)
+    (finding,) = (found for found in check(Store(tmp_path / "s")).findings if found.kind == "unwritten")
+    assert means in finding.meaning
+    assert "remove the folder" in finding.cure
+
+
 def test_a_torn_definition_is_written_anew_by_who_comes_next(store: Store) -> None:
     """As check says."""
     write("study/s/study.json", b"{")(store)

@@ -134,6 +134,8 @@ def _npy(path: Path) -> tuple[str, list[str]]:
 def _finite(array: Any) -> bool:
     if array.dtype.names is not None:
         return all(_finite(array[name]) for name in array.dtype.names)
+    if array.dtype.kind == "O":
+        return not any(_walk(one) for one in array.flat)
     return bool(array.dtype.kind not in "fc" or np.isfinite(array).all())
 
 
@@ -191,13 +193,25 @@ def _parquet(path: Path) -> tuple[str, list[str]]:
     for batch in found.iter_batches():
         rows += batch.num_rows
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            if str(column.type) in ("halffloat", "float", "double"):
-                values = column.drop_null().to_numpy(zero_copy_only=False)
-                if not np.isfinite(values).all():
-                    bad[name] = None
+            if not all(np.isfinite(values).all() for values in _floats_in(column)):
+                bad[name] = None
     if not rows:
         raise ValueError("it holds no row")
     return _several(rows, "row"), list(bad)
+
+
+def _floats_in(column: Any) -> Iterator[Any]:
+    """The floats of a column, and those in its lists, structs and maps; an embedding is a list."""
+    import pyarrow
+
+    if isinstance(column, pyarrow.ExtensionArray):
+        yield from _floats_in(column.storage)
+    elif pyarrow.types.is_nested(column.type):
+        parts = [column.keys, column.items] if isinstance(column, pyarrow.MapArray) else column.flatten()
+        for part in parts if isinstance(parts, list) else [parts]:
+            yield from _floats_in(part)
+    elif pyarrow.types.is_floating(column.type):
+        yield column.drop_null().to_numpy(zero_copy_only=False)
 
 
 def _toml(path: Path) -> tuple[str, list[str]]:
@@ -225,13 +239,13 @@ def _pickle(path: Path) -> tuple[str, list[str]]:
 
 
 def _walk(value: Any) -> list[str]:
-    """Arrays, tensors and numbers in plain containers that are not finite."""
+    """Arrays, tensors, tables and numbers in plain containers that are not finite."""
     arrays = [name for name, one in _all(value, _is_array) if not _finite(np.asarray(one))]
     return [*not_finite(value), *arrays]
 
 
 def _is_array(value: Any) -> bool:
-    return hasattr(value, "__array__") and hasattr(value, "dtype")
+    return hasattr(value, "__array__") and (hasattr(value, "dtype") or hasattr(value, "columns"))
 
 
 def _own(how: str) -> Any:

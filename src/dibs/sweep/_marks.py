@@ -1,7 +1,7 @@
 """Steps of a sweep that are taken once, as claims: a pull was verified, that was taken back, a doubt was answered, the machines may go.
 
-``verified/<manifest>-<k>`` counts unless ``revoked/<manifest>-<k>`` is there: who verifies the same manifest again, after it was
-mended, takes the next k. ``accepted/<doubt>``: a person's answer. ``placed/<place>-<k>``:
+``verified/<manifest>-<k>`` counts unless ``revoked/<manifest>-<k>`` is there, or it does not parse: who verifies the same manifest again,
+after it was mended, takes the next k. ``accepted/<doubt>``: a person's answer. ``placed/<place>-<k>``:
 the folder of ``--final`` got its mark, the last k counts. ``release/<k>``: the releases, in their order.
 """
 
@@ -46,18 +46,18 @@ class Mark:
 
 def mark_verified(store: Store, sweep: str, manifest: str, body: Mapping[str, Any], me: str | None = None) -> bool:
     """Say that this manifest was verified; False if that was said before, and counts. Durable when it returns."""
-    taken, revoked = _numbers(store, sweep, "verified", manifest), _numbers(store, sweep, "revoked", manifest)
-    if taken and max(taken) not in revoked:
+    if any(mark.name.startswith(f"{manifest}-") for mark in verified(store, sweep)):
         return False
+    taken = _numbers(store, sweep, "verified", manifest)  # revoked, or damaged, which proves nothing
     return _claim(store, sweep, "verified", f"{manifest}-{max(taken, default=-1) + 1}", body, me)
 
 
 def revoke(store: Store, sweep: str, manifest: str, why: str, me: str | None = None) -> bool:
     """Take back that the manifest was verified; False if it was not."""
     taken, revoked = _numbers(store, sweep, "verified", manifest), _numbers(store, sweep, "revoked", manifest)
-    if not taken or max(taken) in revoked:
-        return False
-    return _claim(store, sweep, "revoked", f"{manifest}-{max(taken)}", {"why": why}, me)
+    left = [f"{manifest}-{k}" for k in sorted(taken - revoked)]  # what cannot be read now may be read again
+    claimed = [_claim(store, sweep, "revoked", name, {"why": why}, me) for name in left]
+    return any(claimed)
 
 
 def verified(store: Store, sweep: str) -> list[Mark]:

@@ -53,18 +53,19 @@ _BY_PLACE: dict[str, tuple[str, str]] = {
     "name": ("a claimed name does not parse: it stays claimed, and nobody can tell by whom", _FREE),
     "verdict": ("a verdict of the doctor does not parse: it is not minded", "let the machines meet again: dibs doctor --join"),
 }  # fmt: skip
-_UNWRITTEN_STUDY = (
-    "a study was claimed and its definition never written: nobody can join",
-    "if the process that did so is dead, remove the folder beside it that ends in .claim, and whoever comes next creates it",
-)
+_CLAIM = "if the process that did so is dead, remove the folder beside it that ends in .claim, and whoever comes next"
+_UNWRITTEN: dict[str, tuple[str, str]] = {
+    "study": ("a study was claimed and its definition never written: nobody can join", f"{_CLAIM} creates it"),
+    "plan": ("a version of a sweep's plan was claimed and never written: the one before counts, and none can be added", f"{_CLAIM} plans it"),
+    "mark": ("a step of a sweep was claimed and never written: it counts as not taken", f"{_CLAIM} takes it"),
+}  # fmt: skip
 
 
 def _said(kind: str, key: str) -> tuple[str, str]:
     """(what it means, what to do): of what does not read, that depends on what it is."""
     place, (_, meaning, cure) = place_of(key).kind, KINDS[kind]
-    if kind == "torn":
-        return _BY_PLACE.get(place, (meaning, cure))
-    return _UNWRITTEN_STUDY if (kind, place) == ("unwritten", "study") else (meaning, cure)
+    by_place = {"torn": _BY_PLACE, "unwritten": _UNWRITTEN}.get(kind, {})
+    return by_place.get(place, (meaning, cure))
 
 
 @dataclass(frozen=True, slots=True)

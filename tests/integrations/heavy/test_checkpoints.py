@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -81,3 +82,34 @@ def test_parquet(tmp_path: Path) -> None:
     assert loaded(path, "parquet").what == "it holds no row"
     path.write_bytes(path.read_bytes()[:-8])
     assert loaded(path, "parquet").state == "does not load"
+
+
+@pytest.mark.parametrize("kind", ["list", "fixed", "struct", "map", "deep"])
+@pytest.mark.parametrize("bad", [False, True])
+def test_what_a_column_of_parquet_holds_inside_is_looked_at_too(kind: str, bad: bool, tmp_path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    one = float("nan") if bad else 2.0
+    rows, of = {
+        "list": ([[1.0, one, None], None], pa.list_(pa.float32())),
+        "fixed": ([[1.0, one], None], pa.list_(pa.float64(), 2)),
+        "struct": ([{"x": one, "y": "a"}, None], pa.struct({"x": pa.float64(), "y": pa.string()})),
+        "map": ([[("k", one)], None], pa.map_(pa.string(), pa.float64())),
+        "deep": ([[{"x": [one]}], []], pa.list_(pa.struct({"x": pa.large_list(pa.float64())}))),
+    }[kind]
+    path = tmp_path / "m.parquet"
+    parquet.write_table(pa.table({"id": [1, 2], "held": pa.array(rows, of)}), path)
+    assert loaded(path, "parquet") == (
+        Loaded("not finite", "NaN or an infinity in held") if bad else Loaded("loaded", "2 rows")
+    )
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_table_in_a_pickle_is_looked_at(library: str, tmp_path: Path) -> None:
+    frame = __import__(library).DataFrame
+    path = tmp_path / "m.pkl"
+    path.write_bytes(pickle.dumps({"scores": frame({"name": ["a", "b"], "loss": [0.5, 0.25]})}))
+    assert loaded(path, "pickle").state == "loaded"
+    path.write_bytes(pickle.dumps({"scores": frame({"name": ["a", "b"], "loss": [0.5, float("inf")]})}))
+    assert loaded(path, "pickle") == Loaded("not finite", "NaN or an infinity in scores")
