@@ -190,6 +190,18 @@ def test_damage_is_told_and_not_copied(tmp_path: Path) -> None:
     assert not copy.has(blobs[0][-64:])
 
 
+@pytest.mark.parametrize("plant", [os.mkdir, os.mkfifo, lambda path: path.symlink_to("/etc/hosts")])
+def test_what_is_no_file_under_a_blobs_name_is_told_and_the_rest_is_copied(tmp_path: Path, plant: Any) -> None:
+    source = filled(tmp_path / "a")
+    blob = next(entry.key for entry in source.backend.list("blobs/"))
+    (tmp_path / "a" / blob).unlink()
+    plant(tmp_path / "a" / blob)
+    copy, told = copied(source, tmp_path / "b")
+    assert any(blob[-64:] in trouble.key + trouble.what for trouble in told.troubles)
+    assert not copy.has(blob[-64:])
+    assert len(finished(copy, SPACE, study="s")) == len(finished(source, SPACE, study="s")) == 6
+
+
 def test_what_is_no_key_is_told_and_the_rest_is_copied(tmp_path: Path) -> None:
     """What NFS leaves of an open file that was removed, and what other programs put there."""
     source = filled(tmp_path / "a")
