@@ -22,7 +22,7 @@ from dibs.study import finished, take
 from dibs.study._attempt import Attempt
 from dibs.upkeep import Copied, Copier, adopt_copy, check, open_copy
 from dibs.upkeep._copy import locked
-from dibs.upkeep._copy_rules import rule_of
+from dibs.upkeep._copy_rules import final, rule_of
 
 SPACE = Space(x=Float(0, 1))
 
@@ -176,6 +176,16 @@ def test_the_rules() -> None:
         (opened, b"torn", False, "keep"),
     ]:
         assert rule_of(*here, there, exclusive=exclusive) == rule
+
+
+@pytest.mark.parametrize("state", [{}, ["done"], 1, None])
+def test_a_state_of_another_type_is_no_end(state: Any) -> None:
+    """Somebody edited it by hand, or another program wrote it: it is copied for what it is, and never as closed."""
+    body = {"v": 1, "kind": "trial", "state": state, "nonce": "a"}
+    done = encode({**body, "state": "done"})
+    assert not final("trial", body)
+    assert rule_of(encode(body), body, done, exclusive=True) == "keep"
+    assert rule_of(done, decode(done, ""), encode(body), exclusive=False) == "replace"
 
 
 def test_damage_is_told_and_not_copied(tmp_path: Path) -> None:
