@@ -215,6 +215,15 @@ def test_a_parent_that_is_a_file_is_said(backend: FolderBackend) -> None:
 # ---- temporaries
 
 
+@pytest.mark.parametrize("plant", [lambda tmp: tmp.write_bytes(b"x"), plant_fifo])
+def test_a_file_where_the_temporaries_belong_is_said(tmp_path: Path, plant: Callable[[Path], None]) -> None:
+    backend = FolderBackend(tmp_path)
+    plant(tmp_path / "tmp")
+    for verb in (lambda: backend.stage(b"{}"), backend.now):
+        with pytest.raises(StoreError, match="a part of the name is a file"):
+            verb()
+
+
 def test_temporaries_say_who_left_them_and_can_be_cleaned_up(backend: FolderBackend) -> None:
     drafts = [backend.stage(b"%d" % i) for i in range(3)]
     temps = list(backend.list("tmp/", details=True))

@@ -108,6 +108,15 @@ def test_the_first_close_is_the_last_write(backend: Backend, state: str) -> None
     assert body_at(store_over(backend), KEY)["state"] == state
 
 
+def test_a_state_of_another_type_is_no_end(backend: Backend) -> None:
+    """Somebody edited our open record by hand: it is ours to close all the same."""
+    ours = settler(backend)
+    held = claimed(ours, {**BODY, "state": "running"})
+    plant(store_over(backend), KEY, {**held.body, "state": {"is": "done"}})
+    ours.rewrite(held, {**BODY, "state": "done"})
+    assert body_at(store_over(backend), KEY)["state"] == "done"
+
+
 def test_a_name_removed_by_hand_is_claimed_again_never_renamed_over(backend: Backend) -> None:
     ours = settler(backend)
     held = claimed(ours)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -122,6 +123,52 @@ DAMAGE: dict[str, tuple[Callable[[Store], None], set[str], bool]] = {
     ),
     "a torn roll": (write("study/s/roll/0/00000000.json", b"{"), {"torn"}, False),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["study/s/study.json", "name/model.json", f"study/s/given/{'0' * 64}.json", f"study/s/note/wish/{'0' * 64}.json",
+     "study/s/note/stop/0.json", "study/s/note/release/00000003-0.json", "study/s/roll/0/00000000.json"],
+)  # fmt: skip
+def test_a_folder_where_any_object_belongs_is_a_fault(store: Store, key: str) -> None:
+    """No listing of keys has it, and yet nobody can claim or read what belongs there."""
+    (root(store) / key).unlink(missing_ok=True)
+    (root(store) / key).mkdir(parents=True)
+    assert [(finding.kind, finding.key) for finding in check(store).findings if finding.fault] == [("torn", key)]
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["tmp", "name", "study", "sweep", "blobs", "study/s/trial", "study/s/again", "study/s/again/000000", "study/s/live",
+     "study/s/roll/1", "study/s/given", "study/s/note", "study/s/note/stop", "study/s/slot", "study/s/work", "sweep/s/plan"],
+)  # fmt: skip
+def test_a_file_where_a_folder_belongs_is_a_fault(store: Store, key: str) -> None:
+    """Who works there is refused and sent to `dibs check`, and gc takes nothing: what was below, nobody knows."""
+    path = root(store) / key
+    shutil.rmtree(path, ignore_errors=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"")
+    assert [finding.key for finding in check(store).findings if finding.kind == "in the way"] == [key]
+    assert not check(store).clean
+    if key != "tmp":  # the store's time is asked there
+        assert find_garbage(store, blob_age_s=-1.0).refused
+
+
+def test_temporaries_behind_a_link_are_a_fault(store: Store, tmp_path: Path) -> None:
+    (root(store) / "tmp").rename(tmp_path / "moved")
+    (root(store) / "tmp").symlink_to(tmp_path / "moved")
+    assert "in the way" in kinds(store)
+
+
+@pytest.mark.parametrize("plant", [os.mkdir, os.mkfifo, lambda path: path.symlink_to("/etc/hosts")])
+def test_what_is_no_file_under_a_blobs_name_is_damage(store: Store, plant: Callable[[Path], None]) -> None:
+    blob = a_blob(store)
+    blob.unlink()
+    plant(blob)
+    report = check(store, deep=True)
+    assert [finding.key for finding in report.findings if finding.fault] == [blob.relative_to(root(store)).as_posix()]
+    assert kinds(store, deep=True) == {"damaged"}
+    assert find_garbage(store, blob_age_s=-1.0).removals == ()
 
 
 def test_a_store_that_is_well_is_clean(store: Store) -> None:

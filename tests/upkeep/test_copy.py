@@ -22,7 +22,7 @@ from dibs.study import finished, take
 from dibs.study._attempt import Attempt
 from dibs.upkeep import Copied, Copier, adopt_copy, check, open_copy
 from dibs.upkeep._copy import locked
-from dibs.upkeep._copy_rules import rule_of
+from dibs.upkeep._copy_rules import final, rule_of
 
 SPACE = Space(x=Float(0, 1))
 
@@ -178,6 +178,16 @@ def test_the_rules() -> None:
         assert rule_of(*here, there, exclusive=exclusive) == rule
 
 
+@pytest.mark.parametrize("state", [{}, ["done"], 1, None])
+def test_a_state_of_another_type_is_no_end(state: Any) -> None:
+    """Somebody edited it by hand, or another program wrote it: it is copied for what it is, and never as closed."""
+    body = {"v": 1, "kind": "trial", "state": state, "nonce": "a"}
+    done = encode({**body, "state": "done"})
+    assert not final("trial", body)
+    assert rule_of(encode(body), body, done, exclusive=True) == "keep"
+    assert rule_of(done, decode(done, ""), encode(body), exclusive=False) == "replace"
+
+
 def test_damage_is_told_and_not_copied(tmp_path: Path) -> None:
     source = filled(tmp_path / "a")
     blobs = sorted(entry.key for entry in source.backend.list("blobs/"))
@@ -188,6 +198,18 @@ def test_damage_is_told_and_not_copied(tmp_path: Path) -> None:
     keys = {trouble.key for trouble in told.troubles}
     assert keys >= {blobs[0], "study/s/trial/000000/00000000-0.json", "photo.json"}
     assert not copy.has(blobs[0][-64:])
+
+
+@pytest.mark.parametrize("plant", [os.mkdir, os.mkfifo, lambda path: path.symlink_to("/etc/hosts")])
+def test_what_is_no_file_under_a_blobs_name_is_told_and_the_rest_is_copied(tmp_path: Path, plant: Any) -> None:
+    source = filled(tmp_path / "a")
+    blob = next(entry.key for entry in source.backend.list("blobs/"))
+    (tmp_path / "a" / blob).unlink()
+    plant(tmp_path / "a" / blob)
+    copy, told = copied(source, tmp_path / "b")
+    assert any(blob[-64:] in trouble.key + trouble.what for trouble in told.troubles)
+    assert not copy.has(blob[-64:])
+    assert len(finished(copy, SPACE, study="s")) == len(finished(source, SPACE, study="s")) == 6
 
 
 def test_what_is_no_key_is_told_and_the_rest_is_copied(tmp_path: Path) -> None:

@@ -304,7 +304,12 @@ class FolderBackend(Backend):
             return open_temp(path, exclusive=exclusive)
         except (FileNotFoundError, NotADirectoryError):  # the store's first write, or no store
             self._tree.make(TEMPS[:-1])
-            return open_temp(path, exclusive=exclusive)
+            try:
+                return open_temp(path, exclusive=exclusive)
+            except OSError as error:  # a file stands where tmp/ belongs, or it vanishes as soon as it is made
+                raise (
+                    error if isinstance(error, StoreError) else store_error(error, "write to the store at", path)
+                ) from error
 
     def _check(self, key: str) -> None:
         if key == self._checked:  # a record is claimed, read and rewritten under one name

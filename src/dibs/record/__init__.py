@@ -11,7 +11,7 @@ from ._codec import (
     records_of,
     verbatim,
 )
-from ._structs import CLOSED, STATES, Closed, TrialRecord, Who
+from ._structs import CLOSED, STATES, Closed, TrialRecord, Who, is_closed
 
 __all__ = [
     "CLOSED",
@@ -25,6 +25,7 @@ __all__ = [
     "decode_trial",
     "decode_who",
     "encode",
+    "is_closed",
     "nonce_of",
     "records_of",
     "verbatim",

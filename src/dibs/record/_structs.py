@@ -10,11 +10,16 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-__all__ = ["CLOSED", "STATES", "Closed", "Roll", "State", "TrialRecord", "Who"]
+__all__ = ["CLOSED", "STATES", "Closed", "Roll", "State", "TrialRecord", "Who", "is_closed"]
 
 State = Literal["running", "done", "pruned", "failed", "interrupted"]
 STATES: tuple[str, ...] = ("running", "done", "pruned", "failed", "interrupted")
 CLOSED = frozenset(STATES[1:])  # an attempt in one of these will never change again
+
+
+def is_closed(state: object) -> bool:
+    """Whether it is a state that never changes again. Of a body not checked yet it may be anything, a list too."""
+    return isinstance(state, str) and state in CLOSED
 
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]  # what a column of 64 bits can hold

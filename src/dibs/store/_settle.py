@@ -14,7 +14,7 @@ from typing import Any
 
 from dibs.backend import Backend, Draft, Object, Outcome
 from dibs.errors import AlreadyClosed, NotOwner, RecordError, StoreError, Superseded, UnsureError
-from dibs.record import CLOSED, decode, encode, nonce_of
+from dibs.record import decode, encode, is_closed, nonce_of
 
 from ._machine import Machine
 
@@ -196,7 +196,7 @@ class Settler:
                 raise Superseded(f"{held.key} {self._lost_to('somebody')} ({wrong})") from None
             if old.get("nonce") != held.nonce:
                 raise Superseded(f"{held.key} {self._lost_to(_name(old))}")
-        if old.get("state") in CLOSED:
+        if is_closed(old.get("state")):
             raise AlreadyClosed(f"{held.key} is already closed as {old['state']}: the first close is the last write")
         return {**old, **body}
 

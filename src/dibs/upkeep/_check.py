@@ -7,8 +7,9 @@ before a store is archived, or never.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
+from dibs.errors import RecordError
 from dibs.record import TrialRecord
 from dibs.store import Store
 from dibs.study._scoring import scores_in
@@ -126,8 +127,17 @@ def _blobs(store: Store, found: Inventory, deep: bool) -> Iterator[Finding]:
         if needed is None:
             yield Finding("orphan", entry.key, f"{max(0, entry.size)} bytes")
         if deep:  # an orphan, too: who stores these bytes again is told that they are there
-            hasher = hashlib.sha256()
-            for chunk in store.backend.stream(entry.key) or ():
-                hasher.update(chunk)
-            if hasher.hexdigest() != digest:
+            try:
+                whole = _digest(store.backend.stream(entry.key) or ()) == digest
+            except RecordError as wrong:  # a link, a FIFO: there are no bytes
+                yield Finding("damaged", entry.key, str(wrong))
+                continue
+            if not whole:
                 yield Finding("damaged", entry.key, f"{needed} needs it" if needed else "nothing refers to it yet")
+
+
+def _digest(chunks: Iterable[bytes]) -> str:
+    hasher = hashlib.sha256()
+    for chunk in chunks:
+        hasher.update(chunk)
+    return hasher.hexdigest()

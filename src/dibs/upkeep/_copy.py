@@ -101,7 +101,7 @@ class Copier:
             told.skipped += 1
         elif place.kind == "blob":
             if not self._blob(place.digest, told):
-                told.troubles.append(Trouble(key, "its bytes have another digest"))
+                told.troubles.append(Trouble(key, "its bytes have another digest, or it is no file"))
         elif place.kind not in _OWN:
             self._named(key, place.kind, told)
         return told
@@ -181,7 +181,10 @@ class Copier:
 
     def _send(self, digest: str, key: str) -> int | None:
         """Copy the bytes, hashed on the way and read back; None if they are missing or damaged."""
-        chunks = self.source.backend.stream(key)
+        try:
+            chunks = self.source.backend.stream(key)
+        except RecordError:  # a link, a FIFO, a folder: there are no bytes
+            return None
         if chunks is None:
             return None
         hasher = hashlib.sha256()

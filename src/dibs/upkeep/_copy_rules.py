@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from dibs.errors import RecordError
-from dibs.record import CLOSED, decode
+from dibs.record import decode, is_closed
 
 from ._layout import digests_in, is_digest
 
@@ -30,21 +30,21 @@ def rule_of(data: bytes, body: Mapping[str, Any], there: bytes | None, *, exclus
         return "create"
     if there == data:
         return "same"
-    closed = body.get("state") in CLOSED
+    closed = is_closed(body.get("state"))
     try:
         held = decode(there, "")
     except RecordError:
         return "replace" if closed or exclusive else "keep"  # torn on its way: ours to mend
     if held.get("nonce") != body.get("nonce"):
         return "other"
-    if held.get("state") in CLOSED:
+    if is_closed(held.get("state")):
         return "closed twice" if closed else "keep"
     return "replace" if closed or exclusive else "keep"
 
 
 def final(kind: str, body: Mapping[str, Any]) -> bool:
     """Whether the record will never change again."""
-    return body["state"] in CLOSED if "state" in body else kind not in _REWRITTEN
+    return is_closed(body["state"]) if "state" in body else kind not in _REWRITTEN
 
 
 def named_blobs(kind: str, body: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:

@@ -21,6 +21,8 @@ KINDS: dict[str, tuple[bool, str, str]] = {
     "foreign": (False, "no version of dibs puts a file there", "move it out of the store"),
     "link": (True, "a link stands where a folder of the store belongs: nobody follows it, and what it leads to is not seen",
              "put what it leads to in its place, or remove it by hand"),
+    "in the way": (True, "a file or a link stands where a folder of the store belongs: nothing can be written below that name",
+                   "move it out of the store; what was there before, restore from a copy"),
     "misplaced": (True, "the object under this name belongs to another one", "remove the file by hand"),
     "missing": (True, "a record names bytes that are not there", "the score is whole; curve, traceback or file are lost"),
     "damaged": (True, "the bytes under a digest are others", "remove the file by hand; who has the original puts it again"),

@@ -12,7 +12,7 @@ from dibs.record import TrialRecord, decode, decode_trial
 from dibs.store import Store
 
 from ._findings import Finding
-from ._layout import RECORDS, ROLLED, Place, digests_in, is_digest, place_of
+from ._layout import RECORDS, ROLLED, Place, digests_in, is_digest, is_folder, place_of
 from ._walk import entries_of, is_link, parts_of
 
 __all__ = ["Inventory", "Step", "take_inventory"]
@@ -86,11 +86,19 @@ def _sort_in(store: Store, found: Inventory, entry: Entry, place: Place) -> None
     ):
         _unreadable(found, entry.key, "link", "what is behind it was not looked at", place)
         return
+    if is_folder(entry.key):
+        _unreadable(
+            found, entry.key, "in the way", "it is a link" if is_link(store, entry.key) else "it is a file", place
+        )
+        return
     if place.kind == "foreign":
         found.findings.append(Finding("foreign", entry.key, "no object of a store has such a name"))
         return
     if place.kind == "blob":
-        found.blobs[place.digest] = entry
+        if entry.size < 0:
+            found.findings.append(Finding("damaged", entry.key, "a folder stands where its bytes belong"))
+        else:
+            found.blobs[place.digest] = entry
         return
     if place.kind == "live":
         found.live[place.study, place.n, place.attempt] = entry

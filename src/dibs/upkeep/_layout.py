@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 from dibs.store import BLOCK, JournalKeys
 
-__all__ = ["PER_ROLL", "RECORDS", "ROLLED", "Place", "digests_in", "is_digest", "place_of"]
+__all__ = ["PER_ROLL", "RECORDS", "ROLLED", "Place", "digests_in", "is_digest", "is_folder", "place_of"]
 
 _N = r"(?P<n>\d{8,})-(?P<attempt>\d+)"
 _SEGMENT = r"[a-z0-9._%-]+"
@@ -45,6 +45,11 @@ _SHAPES = [
         "other": r"(sweep|champion|round)/.+",  # what other versions build on the same claim: not judged, but read
     }.items()
 ]
+_FOLDER = re.compile(
+    rf"study|sweep|name|blobs(/[0-9a-f]{{2}})?|tmp|{_EITHER}/((trial|again|live)(/\d{{6,}})?|roll(/[01])?|work|slot(/\d+)?"
+    rf"|note(/(release|stop|go|wish))?)|study/{_SEGMENT}/given|sweep/{_SEGMENT}/(plan|final)"
+    rf"|optuna(/{_SEGMENT}/(roll|entry(/\d{{6,}})?))?|round"
+)
 PER_ROLL = JournalKeys.PER_ROLL
 RECORDS = ("trial", "again")  # the kinds that are attempts
 ROLLED = re.compile(r"(\d{1,19})-(\d{1,19})", re.ASCII)  # the name of a copy in a roll: int() refuses 5000 digits
@@ -85,6 +90,11 @@ def place_of(key: str) -> Place:
             return Place("foreign")
         return place
     return Place("foreign")
+
+
+def is_folder(key: str) -> bool:
+    """Whether the store keeps objects below that very name. (The folder of a study has any name: it is not asked for.)"""
+    return _FOLDER.fullmatch(key) is not None
 
 
 def is_digest(value: Any) -> TypeGuard[str]:

@@ -6,19 +6,21 @@ is passed over; whatever else lies there has an entry, however odd its name.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from stat import S_ISREG
 
 from dibs.backend import Entry
-from dibs.errors import RecordError, UsageError
+from dibs.errors import RecordError, StoreError, UsageError
 from dibs.store import Store
 
-from ._layout import RECORDS, place_of
+from ._layout import place_of
 
 __all__ = ["entries_of", "is_link", "part_at", "parts_of"]
 
 _ROOTS = {"study": ("work",), "sweep": ("work", "final")}  # and what below them are no objects, but people's files
+_ALSO_FOLDERS = ("foreign", "other", "work")  # the kinds whose keys may be folders
 _PASSING = ("tmp", "doctor", "probe")  # what is under them comes and goes: writes, meetings of the doctor, a probe
 
 
@@ -38,20 +40,39 @@ def entries_of(store: Store) -> Iterator[Entry]:
             for part in sorted(parts):
                 if part not in _ROOTS[name]:
                     yield from _below(store, f"{name}/{segment}/", part)
-                if part in RECORDS:
-                    yield from _folders_for_records(store, f"{name}/{segment}/{part}/")
+    if backend.root is not None:
+        yield from _in_the_way(backend.root)
 
 
-def _folders_for_records(store: Store, prefix: str) -> Iterator[Entry]:
-    """Folders where a record belongs: no listing of keys has them, and yet nobody can claim that trial any more."""
-    root = store.backend.root
-    if root is None or is_link(store, prefix[:-1]):
-        return
-    for block in store.backend.names(prefix):
-        for name in store.backend.names(f"{prefix}{block}/"):
-            key = f"{prefix}{block}/{name}"
-            if place_of(key).kind in RECORDS and (root / key).is_dir() and not is_link(store, key):
+def _in_the_way(root: Path) -> Iterator[Entry]:
+    """What no listing of keys has, and nobody can claim or write there any more: a folder where an object belongs, and
+    a file or a link where one of the folders belongs that are passed over here."""
+
+    def fail(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):  # removed meanwhile
+            raise StoreError(f"cannot list the store's folder {error.filename}: {error.strerror}") from error
+
+    for where, folders, _ in os.walk(root, onerror=fail):
+        prefix = where[len(str(root)) + 1 :]
+        folders[:] = [name for name in folders if not (name.endswith(".claim") or _is_peoples(prefix, name))]
+        for name in folders:
+            key = f"{prefix}/{name}" if prefix else name
+            if place_of(key).kind not in _ALSO_FOLDERS and not (root / key).is_symlink():
                 yield Entry(key, "", 0.0, -1)
+    for shape in ("tmp", "study", "sweep", "study/*/work", "sweep/*/work"):
+        for path in sorted(root.glob(shape)):
+            if not (path.is_dir() or path.is_symlink()):
+                yield Entry(path.relative_to(root).as_posix(), "", 0.0, -1)
+    if (root / "tmp").is_symlink():
+        yield Entry("tmp", "", 0.0, -1)
+
+
+def _is_peoples(prefix: str, name: str) -> bool:
+    """Whether that folder comes and goes, or is people's own."""
+    if not prefix:
+        return name in _PASSING
+    top, _, rest = prefix.partition("/")
+    return bool(rest) and "/" not in rest and name in _ROOTS.get(top, ())
 
 
 def _below(store: Store, prefix: str, name: str) -> Iterator[Entry]:
