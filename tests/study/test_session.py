@@ -68,20 +68,6 @@ def test_advancing_closes_an_open_trial(study: Study) -> None:
     assert reason(study, 1) == "left open"
 
 
-def test_a_loop_whose_trials_nobody_closes_says_so_once(study: Study, caplog: pytest.LogCaptureFixture) -> None:
-    for trial in study.trials(2):
-        if trial.attempt == 2:
-            trial.done(1.0)
-    (said,) = [line for line in caplog.messages if "with trial:" in line]
-    assert said.startswith("trial 0 was left open")
-
-
-def test_leaving_a_loop_early_is_not_forgetting(study: Study, caplog: pytest.LogCaptureFixture) -> None:
-    for _ in study.trials(2):
-        break
-    assert caplog.messages == []
-
-
 def test_break_and_return_close_it(study: Study) -> None:
     for _ in study.trials(3):
         break
