@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -103,13 +102,3 @@ def test_what_a_column_of_parquet_holds_inside_is_looked_at_too(kind: str, bad: 
     assert loaded(path, "parquet") == (
         Loaded("not finite", "NaN or an infinity in held") if bad else Loaded("loaded", "2 rows")
     )
-
-
-@pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_a_table_in_a_pickle_is_looked_at(library: str, tmp_path: Path) -> None:
-    frame = __import__(library).DataFrame
-    path = tmp_path / "m.pkl"
-    path.write_bytes(pickle.dumps({"scores": frame({"name": ["a", "b"], "loss": [0.5, 0.25]})}))
-    assert loaded(path, "pickle").state == "loaded"
-    path.write_bytes(pickle.dumps({"scores": frame({"name": ["a", "b"], "loss": [0.5, float("inf")]})}))
-    assert loaded(path, "pickle") == Loaded("not finite", "NaN or an infinity in scores")

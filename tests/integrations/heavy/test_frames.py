@@ -1,7 +1,8 @@
-"""study.frame() with the libraries themselves."""
+"""study.frame() with the libraries themselves, and their tables in a pickle that is verified."""
 
 from __future__ import annotations
 
+import pickle
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,9 @@ import pytest
 from tests.study.frames import a_study
 
 from dibs import Choice, Float, Int, Space, Study
+from dibs._clock import SystemClock
 from dibs.study import _frame
+from dibs.sweep._loading import Loaded, load_all
 
 pytestmark = pytest.mark.integrations
 SPACE = Space(x=Float(0.0, 1.0), k=Int(1, 9), c=Choice("a", 1, None), y=Float(0.0, 1.0, when={"c": ["a"]}))
@@ -49,3 +52,13 @@ def test_polars(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     assert frame["score"].null_count() == 1
     assert frame["n"].to_list() == list(range(12))
     assert frame["point.x"].to_list() == [result.point["x"] for result in study.results()]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_table_in_a_pickle_is_looked_at(library: str, tmp_path: Path) -> None:
+    frame = import_module(library).DataFrame
+    path = tmp_path / "m.pkl"
+    for last, told in [(0.25, "loaded"), (float("inf"), "not finite")]:
+        path.write_bytes(pickle.dumps({"scores": frame({"name": ["a", "b"], "loss": [0.5, last]})}))
+        assert [loaded.state for loaded in load_all([(path, "pickle")], SystemClock())] == [told]
+    assert load_all([(path, "pickle")], SystemClock()) == [Loaded("not finite", "NaN or an infinity in scores")]
