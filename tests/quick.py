@@ -1,4 +1,4 @@
-"""What ``make test`` leaves out: tests of which a case takes more than a second and a half of CPU, its children's included.
+"""What ``make test`` leaves out: tests of which a case takes more than a second and a quarter of CPU, its children's included.
 
 They are listed in slow.txt, and ``make test-all`` runs them with the others. The listing is measured, not judged:
 ``python -m pytest -p tests.quick -n 0 --costs`` says what it should be.
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 SLOW = Path(__file__).with_name("slow.txt")
-SLOW_S = 1.5
+SLOW_S = 1.25
 _cost_s: dict[str, float] = {}  # a test -> its dearest case
 
 
