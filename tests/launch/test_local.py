@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import stat
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -82,6 +85,25 @@ def test_a_signal_that_ends_a_worker_is_its_code(run: list[str], code: int, tmp_
     job = replace(request(run=run), folder=tmp_path, workers=1)
     started = local.start(local.plan(job, profile("local"), "/s", here()), True)
     assert [each.code for each in local.wait(started, SystemClock(), print)] == [code]
+
+
+LEAVES = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+from tests.launch.jobs import profile, request
+from dibs.launch import _local as local, here
+
+job = replace(request(run=["sleep", "1000"]), folder=Path(sys.argv[1]), workers=1)
+print(*local.start(local.plan(job, profile("local"), "/s", here()), False).ids)
+"""
+
+
+def test_who_leaves_workers_running_is_not_warned_of_them(tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "always", "-c", LEAVES, str(tmp_path)]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True)
+    os.kill(int(done.stdout), signal.SIGKILL)  # it runs on
+    assert done.stderr == ""
 
 
 def test_what_is_not_there_is_said_before_anything_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shlex
 import shutil
@@ -118,6 +119,14 @@ def _process(call: Call, fallback: str) -> subprocess.Popen[bytes]:
             [found, *call.argv[1:]], cwd=call.cwd, env=environ, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             start_new_session=True,
         )  # fmt: skip
+
+
+@atexit.register
+def _let_go() -> None:
+    """Who runs on is meant to: on its way out Python would warn of each that nobody waited for it."""
+    for process in _left:
+        if process.poll() is None:
+            process.returncode = 0
 
 
 def _logs(request: Request) -> str:
