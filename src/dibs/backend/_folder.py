@@ -306,10 +306,8 @@ class FolderBackend(Backend):
             self._tree.make(TEMPS[:-1])
             try:
                 return open_temp(path, exclusive=exclusive)
-            except OSError as error:  # a file stands where tmp/ belongs, or it vanishes as soon as it is made
-                raise (
-                    error if isinstance(error, StoreError) else store_error(error, "write to the store at", path)
-                ) from error
+            except (FileNotFoundError, NotADirectoryError) as error:  # a file stands in its place, or it vanishes again
+                raise store_error(error, "write to the store at", path) from error
 
     def _check(self, key: str) -> None:
         if key == self._checked:  # a record is claimed, read and rewritten under one name

@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dibs.backend import Object
-from dibs.errors import NotFound, RecordError
+from dibs.errors import NotFound, RecordError, UnsureError
 from dibs.record import decode
-from dibs.store import Store, SweepKeys, unescape
+from dibs.store import Pauses, Store, SweepKeys, unescape
 
 from ._models import Plan
 
 __all__ = ["add_plan", "change_plan", "newer_plan", "newest_plan", "read_plan", "sweeps_in"]
 
 _KIND = "sweep-plan"
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 1.0
 
 
 def read_plan(store: Store, sweep: str, version: int) -> Plan | None:
@@ -87,17 +86,17 @@ def sweeps_in(store: Store) -> list[str]:
 
 def _wait_for(store: Store, sweep: str, version: int) -> None:
     """Return once a version that is claimed is written, or gone. Raises RecordError if it is neither for as long as one is patient."""
-    key, clock = SweepKeys(sweep).plan(version), store.machine.clock
-    deadline, pause_s = clock.monotonic() + store.settler.patience_s, _FIRST_PAUSE_S
+    key = SweepKeys(sweep).plan(version)
+    pauses = Pauses(store.settler, key)
     while (there := store.backend.read(key)) is not None and not _is_written(store, there):
-        if clock.monotonic() >= deadline:
+        try:
+            next(pauses)
+        except UnsureError:
             raise RecordError(
                 f"{key} is claimed, and its planner has not written it: if that process is dead, remove the folder "
                 f"{key}.claim, and whoever comes next plans that version",
                 key=key,
-            )
-        clock.sleep(pause_s)
-        pause_s = min(_LONGEST_PAUSE_S, 2 * pause_s)
+            ) from None
 
 
 def _is_written(store: Store, there: Object) -> bool:
